@@ -7,6 +7,7 @@ use training_job::TrainingJob;
 use training_job::process::Program;
 
 use crate::kinds::{KindVisitor, kinds};
+use crate::lease::LEASE;
 use crate::{
     convert, crds, diff, doctor, exit, explain, local, manual, remote_shell, render, run, snapshot, validate,
 };
@@ -87,8 +88,7 @@ pub(crate) fn main() -> ExitCode {
             kind.visit(Name(program))
         });
     let program = Program {
-        // The Go operator's, so that the two never work at once.
-        lease: "1ca428e5.training-operator.kubeflow.org".to_owned(),
+        lease: LEASE.to_owned(),
         ..program
     };
     program.install();

@@ -24,6 +24,7 @@ mod explain;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kinds;
+mod lease;
 mod line_diff;
 mod local;
 mod manual;

@@ -104,29 +104,29 @@ impl Metrics {
     /// Registers all metrics under their full names.
     pub fn register(&self, registry: &mut Registry) {
         let all = &self.0;
-        // The help texts of these five are those of the Go operator. The registry appends `_total` to their names.
+        // The encoder appends `_total` to the names of counters. Names and help of the first five are the Go operator's.
         registry.register(
-            "training_operator_jobs_created",
+            "training_operator_jobs_created", // training_operator_jobs_created_total
             "Counts number of jobs created",
             all.created.clone(),
         );
         registry.register(
-            "training_operator_jobs_deleted",
+            "training_operator_jobs_deleted", // training_operator_jobs_deleted_total
             "Counts number of jobs deleted",
             all.deleted.clone(),
         );
         registry.register(
-            "training_operator_jobs_successful",
+            "training_operator_jobs_successful", // training_operator_jobs_successful_total
             "Counts number of jobs successful",
             all.successful.clone(),
         );
         registry.register(
-            "training_operator_jobs_failed",
+            "training_operator_jobs_failed", // training_operator_jobs_failed_total
             "Counts number of jobs failed",
             all.failed.clone(),
         );
         registry.register(
-            "training_operator_jobs_restarted",
+            "training_operator_jobs_restarted", // training_operator_jobs_restarted_total
             "Counts number of jobs restarted",
             all.restarted.clone(),
         );
@@ -151,12 +151,12 @@ impl Metrics {
             all.duration.clone(),
         );
         registry.register(
-            "training_operator_lists",
+            "training_operator_lists", // training_operator_lists_total
             "Number of complete lists of a resource",
             all.lists.clone(),
         );
         registry.register(
-            "training_operator_watch_failures",
+            "training_operator_watch_failures", // training_operator_watch_failures_total
             "Number of failed lists and watches of a resource",
             all.watch_failures.clone(),
         );

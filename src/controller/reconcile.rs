@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::job::{ObjectKind, SharedEnvironment, TrainingJob};
-use crate::plan::PlannedEvent;
+use crate::plan::{PlannedEvent, reasons};
 
 use super::apply::{self, Applier};
 use super::cache::jobs;
@@ -159,7 +159,7 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
             context.metrics.deleted(J::FRAMEWORK.name, &namespace);
             let event = PlannedEvent {
                 warning: false,
-                reason: "SuccessfulDeleteJob".to_owned(),
+                reason: reasons::SUCCESSFUL_DELETE_JOB.to_owned(),
                 message: format!("Deleted job: {name}"),
             };
             context.recorder.record(job, &event, context.clock.now(), true);

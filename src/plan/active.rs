@@ -6,7 +6,7 @@ use crate::job::{Milestone, Replica, ReplicaState, Replicas, RoleReplicas, Train
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
-use super::{children, end, gang, notices, objects, progress, recovery};
+use super::{children, end, gang, notices, objects, progress, reasons, recovery};
 
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
@@ -68,7 +68,7 @@ fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>)
     let runs = |role: &RoleReplicas<'_>| role.count(ReplicaState::Running) > 0;
     if draft.status.is(ConditionType::Running) && !states.roles().iter().any(runs) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::False);
-        draft.set(type_, holds, "NotRunning", &Milestone::Interrupted);
+        draft.set(type_, holds, reasons::NOT_RUNNING, &Milestone::Interrupted);
     }
 }
 
@@ -104,11 +104,11 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
         draft.set(
             ConditionType::Restarting,
             ConditionStatus::True,
-            "Restarting",
+            reasons::RESTARTING,
             &milestone,
         );
         let message = draft.job.job.message(&milestone);
-        draft.event(true, "Restarting", message);
+        draft.event(true, reasons::RESTARTING, message);
     }
     // The failed pods are outdated now and are not counted.
     let after = survey(draft.job, &draft.status, draft.observed);

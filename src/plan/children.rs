@@ -8,6 +8,7 @@ use crate::render;
 
 use super::draft::Draft;
 use super::notices;
+use super::reasons;
 use super::recovery;
 use super::survey::{ObservedReplica, ObservedRole};
 use super::types::{ChildKind, Deletion, PlannedPod};
@@ -122,13 +123,13 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
 fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i32) {
     draft.plan.requeue_at(until, "backoff between restarts");
     let mut notices = draft.plan.notices.iter();
-    if !notices.any(|notice| notice.reason == notices::RESTART_BACK_OFF) {
+    if !notices.any(|notice| notice.reason == reasons::RESTART_BACK_OFF) {
         let seconds = recovery::pause_after(failures).unwrap_or_default();
         let message = format!(
             "{failures} attempts in a row failed within ten minutes of their start; the next one starts \
              {seconds} s after the last failure"
         );
-        notices::push(draft, notices::RESTART_BACK_OFF, message, 0);
+        notices::push(draft, reasons::RESTART_BACK_OFF, message, 0);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::validate::ValidJob;
 
 use super::conditions;
 use super::observed::Observed;
+use super::reasons;
 use super::recovery;
 use super::types::{Plan, PlannedEvent, StatusChange};
 
@@ -91,13 +92,13 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             let created = self.job.job.meta().creation_timestamp.as_ref();
             let created = created.map_or(self.now, |time| time.0);
             let (type_, holds) = (ConditionType::Created, ConditionStatus::True);
-            self.set_at(created, type_, holds, "Created", &Milestone::Created);
+            self.set_at(created, type_, holds, reasons::CREATED, &Milestone::Created);
         }
     }
 
     pub(super) fn mark_running(&mut self) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::True);
-        self.set(type_, holds, "Running", &Milestone::Running);
+        self.set(type_, holds, reasons::RUNNING, &Milestone::Running);
     }
 
     /// Sets Running unless the stored status has it. Returns true if it was set: clients wait for Running, so it must be

@@ -13,23 +13,18 @@ use super::children::deletion;
 use super::draft::Draft;
 use super::objects;
 use super::pod_end::{end_of, main_name};
+use super::reasons;
 use super::types::{ChildKind, Plan};
-
-/// The reason in the failure record of a job that exceeded its deadline.
-pub(super) const DEADLINE: &str = "DeadlineExceeded";
-
-/// The reason in the failure record of a job that exceeded a limit of restarts.
-const BACKOFF_LIMIT: &str = "BackoffLimitExceeded";
 
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(
         ConditionType::Succeeded,
         ConditionStatus::True,
-        "Succeeded",
+        reasons::SUCCEEDED,
         &Milestone::Succeeded,
     );
     let message = draft.job.job.message(&Milestone::Succeeded);
-    draft.event(false, "Succeeded", message);
+    draft.event(false, reasons::SUCCEEDED, message);
     draft.status.set_failure(None);
     mark_ended(draft);
 }
@@ -41,9 +36,14 @@ pub(super) fn fail<J: TrainingJob>(
     record: FailureRecord,
 ) {
     draft.status.set_failure(Some(record));
-    draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
+    draft.set(
+        ConditionType::Failed,
+        ConditionStatus::True,
+        reasons::FAILED,
+        milestone,
+    );
     let message = draft.job.job.message(milestone);
-    draft.event(warning, "Failed", message);
+    draft.event(warning, reasons::FAILED, message);
     mark_ended(draft);
 }
 
@@ -57,7 +57,7 @@ pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord
     let limit = format!("{limit}; the last failure: ");
     FailureRecord {
         message: format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len())),
-        reason: BACKOFF_LIMIT.to_owned(),
+        reason: reasons::BACKOFF_LIMIT_EXCEEDED.to_owned(),
         ..last
     }
 }
@@ -189,8 +189,8 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 fn must_stop_running(policy: CleanPodPolicy, status: &JobStatus) -> bool {
     let limit = status.failure.as_ref().is_some_and(|f| match f.reason.as_str() {
         // A pod can fail for its own deadline with the same reason. The record of the job's deadline names no pod.
-        DEADLINE => f.pod.is_none(),
-        reason => reason == BACKOFF_LIMIT,
+        reasons::DEADLINE_EXCEEDED => f.pod.is_none(),
+        reason => reason == reasons::BACKOFF_LIMIT_EXCEEDED,
     });
     policy != CleanPodPolicy::None || (limit && status.is(ConditionType::Failed))
 }

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{ContainerRecord, PodRecord, Termination};
+use super::reasons;
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
 use crate::job::{Replica, Role};
@@ -46,7 +47,7 @@ impl Failure {
     /// Returns the failure of a replica whose pod has disappeared.
     pub(super) fn lost(replica: &Replica<'_>, pod: &str) -> Self {
         let record = FailureRecord {
-            reason: "PodDeleted".to_owned(),
+            reason: reasons::POD_DELETED.to_owned(),
             message: format!("pod {pod} was deleted"),
             ..Self::record(replica, pod)
         };
@@ -97,7 +98,7 @@ impl Failure {
             record.message.clone_from(message);
         }
         if record.reason.is_empty() {
-            record.reason = "PodFailed".to_owned();
+            record.reason = reasons::POD_FAILED.to_owned();
         }
         if pod.disrupted {
             record.node.clone_from(&pod.node);
@@ -130,7 +131,7 @@ impl Failure {
             (Some((container, end)), _) => describe_end(&mut record, container, end),
             (None, Some(container)) => {
                 record.container = Some(container.name.clone());
-                record.reason = "ContainerRestarted".to_owned();
+                record.reason = reasons::CONTAINER_RESTARTED.to_owned();
             }
             (None, None) => return None,
         }
@@ -207,7 +208,7 @@ fn describe_end(record: &mut FailureRecord, container: &str, end: &Termination) 
     record.signal = end.signal.or((129..=192)
         .contains(&end.exit_code)
         .then_some(end.exit_code - 128));
-    record.reason = end.reason.clone().unwrap_or_else(|| "Error".to_owned());
+    record.reason = end.reason.clone().unwrap_or_else(|| reasons::ERROR.to_owned());
     record.message = end.message.clone().unwrap_or_default();
     record.time = end.finished_at.map(Time);
 }

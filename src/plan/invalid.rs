@@ -8,11 +8,9 @@ use crate::job::TrainingJob;
 
 use super::draft::Draft;
 use super::observed::Observed;
+use super::reasons::FAILED_VALIDATION;
 use super::types::{Plan, PlannedEvent, StatusChange};
 use super::{conditions, end};
-
-/// The reason of the condition and the event, without the kind in front.
-const REASON: &str = "FailedValidation";
 
 /// Maximum size of the field errors in a message, in bytes. The message of an event must be at most 1,024 bytes.
 const MAX_PROBLEM_BYTES: usize = 900;
@@ -36,7 +34,7 @@ pub fn invalid(
         refused: true,
         ..Plan::default()
     };
-    let reason = format!("{kind}{REASON}");
+    let reason = format!("{kind}{FAILED_VALIDATION}");
     let message = format!("{kind} {name} failed validation: {}", shorten(problem));
     let earlier = status
         .condition(ConditionType::Failed)
@@ -86,7 +84,7 @@ pub fn invalid(
 
 /// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.
 pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let reason = format!("{}{REASON}", J::kind(&()));
+    let reason = format!("{}{FAILED_VALIDATION}", J::kind(&()));
     let failed = draft.status.condition(ConditionType::Failed);
     if draft.status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
         conditions::remove(&mut draft.status, ConditionType::Failed);

@@ -26,6 +26,7 @@ mod pod_end;
 mod policy;
 mod printable;
 mod progress;
+pub(crate) mod reasons;
 mod recovery;
 mod survey;
 mod suspension;

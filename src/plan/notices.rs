@@ -11,10 +11,8 @@ use super::children::deletion;
 use super::draft::Draft;
 use super::gang;
 use super::pod_end::{end_of, main_name};
+use super::reasons;
 use super::types::{ChildKind, Deletion, PlannedEvent};
-
-/// The reason of the event about a job whose replicas keep failing.
-pub(super) const RESTART_BACK_OFF: &str = "RestartBackOff";
 
 /// The time after its grace period when a pod that still exists is reported. Kubelets need some seconds to clean up.
 const TERMINATION_SLACK: SignedDuration = SignedDuration::from_secs(30);
@@ -61,14 +59,14 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if !kept.is_empty() && starts(draft) {
         draft.plan.notices.push(PlannedEvent {
             warning: true,
-            reason: "AcceleratorNotAdded".to_owned(),
+            reason: reasons::ACCELERATOR_NOT_ADDED.to_owned(),
             message: kept.join("; "),
         });
     }
     if topology.roles.iter().any(|role| sets_restart_policy(role)) && starts(draft) {
         let notice = PlannedEvent {
             warning: true,
-            reason: "SetPodTemplateRestartPolicy".to_owned(),
+            reason: reasons::SET_POD_TEMPLATE_RESTART_POLICY.to_owned(),
             message: "Restart policy in pod template will be overwritten by restart policy in replica spec"
                 .to_owned(),
         };
@@ -101,7 +99,7 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         return;
     };
     let others = lingering.count();
-    push(draft, "ContainersStillRunning", first, others);
+    push(draft, reasons::CONTAINERS_STILL_RUNNING, first, others);
 }
 
 /// Adds a notice for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes
@@ -140,7 +138,7 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
              add the taint node.kubernetes.io/out-of-service to it, or delete the pod with --force --grace-period=0",
             pod.name
         );
-        push(draft, "PodsStuckTerminating", message, stuck.len() - 1);
+        push(draft, reasons::PODS_STUCK_TERMINATING, message, stuck.len() - 1);
     }
     add_stuck_objects(draft);
     let mut unknown = observed.pods.values();
@@ -154,7 +152,7 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             pod.name
         );
         let others = unknown.count();
-        push(draft, "PodStateUnknown", message, others);
+        push(draft, reasons::POD_STATE_UNKNOWN, message, others);
     }
 }
 
@@ -181,7 +179,7 @@ fn add_slow<J: TrainingJob>(draft: &mut Draft<'_, J>) {
              ({word}); `kubectl describe pod {name}` shows the cause, which is often a volume that cannot be mounted",
             name = pod.name
         );
-        push(draft, "PodNotStarted", message, slow.len() - 1);
+        push(draft, reasons::POD_NOT_STARTED, message, slow.len() - 1);
     }
 }
 
@@ -233,14 +231,14 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             replica.host(),
             scheduler.as_deref().unwrap_or("default-scheduler")
         );
-        push(draft, "PodNotScheduled", message, unseen.len() - 1);
+        push(draft, reasons::POD_NOT_SCHEDULED, message, unseen.len() - 1);
     }
     if let Some(replica) = gated.first() {
         let message = format!(
             "the scheduling gates of pod {} have not been removed for more than five minutes",
             replica.host()
         );
-        push(draft, "PodGated", message, gated.len() - 1);
+        push(draft, reasons::POD_GATED, message, gated.len() - 1);
     }
 }
 
@@ -272,7 +270,7 @@ fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             "a finalizer blocks the deletion of {first}{others}; no object can be created under that name until the \
              deletion completes"
         );
-        push(draft, "ObjectsStuckTerminating", message, 0);
+        push(draft, reasons::OBJECTS_STUCK_TERMINATING, message, 0);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::job::{Milestone, TrainingJob};
 use super::children::deletion;
 use super::draft::Draft;
 use super::objects;
+use super::reasons;
 use super::recovery;
 use super::types::ChildKind;
 
@@ -19,18 +20,18 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         draft.set(
             ConditionType::Running,
             ConditionStatus::False,
-            "Suspended",
+            reasons::SUSPENDED,
             &Milestone::Suspended,
         );
     }
     if draft.set(
         ConditionType::Suspended,
         ConditionStatus::True,
-        "Suspended",
+        reasons::SUSPENDED,
         &Milestone::Suspended,
     ) {
         let message = draft.job.job.message(&Milestone::Suspended);
-        draft.event(false, "Suspended", message);
+        draft.event(false, reasons::SUSPENDED, message);
         // The condition is stored first. If the job is resumed before its pods are gone, their end is then no failure.
         return;
     }
@@ -78,7 +79,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     draft.set(
         ConditionType::Suspended,
         ConditionStatus::False,
-        "Resumed",
+        reasons::RESUMED,
         &Milestone::Resumed,
     );
     // Clients show the last condition as the state of the job, so Suspended must not be the last one.
@@ -88,7 +89,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
     let message = draft.job.job.message(&Milestone::Resumed);
-    draft.event(false, "Resumed", message);
+    draft.event(false, reasons::RESUMED, message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
         draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);

@@ -8,6 +8,8 @@ use crate::job::{JobObject, ObjectKind, TrainingJob};
 use crate::render;
 use crate::validate::ValidJob;
 
+use super::reasons;
+
 /// The actions that are due for a job.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -197,7 +199,7 @@ impl Plan {
         change.urgent = true;
         self.events.push(PlannedEvent {
             warning: true,
-            reason: format!("{kind}StatusRepaired"),
+            reason: format!("{kind}{}", reasons::STATUS_REPAIRED),
             message: format!(
                 "The status contained invalid values in {}, which another client wrote; the operator replaced them with the \
                  observed state.",

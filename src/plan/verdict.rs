@@ -14,6 +14,7 @@ use super::end;
 use super::failure::{Consequence, Failure, FailureCause};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
+use super::reasons;
 use super::recovery;
 use super::survey::{ObservedReplica, ObservedRole, Survey};
 
@@ -429,7 +430,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
         }
     }
     FailureRecord {
-        reason: end::DEADLINE.to_owned(),
+        reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message,
         time: Some(Time(draft.now)),
         ..FailureRecord::default()

@@ -8,15 +8,13 @@ use training_job::validate::annotations::AnnotatedField;
 
 use crate::convert::POLICIES;
 use crate::kinds::Kind;
+use crate::lease::LEASE;
 
 use super::copies::{is_bare_copy, lost_fields};
 use super::seen::{APART, GROUPS, Runs, Seen, enabled, name, runs};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const OLDEST: (u32, u32) = (1, 30);
-
-/// The lease for leader election of the operators of training jobs.
-const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 
 /// The maximum number of names in one finding.
 const NAMES: usize = 5;

@@ -6,6 +6,7 @@ use super::diagnosis::findings;
 use super::seen::{Missing, RIGHTS, Seen, enabled, rights_to_jobs, rights_to_objects};
 use super::text;
 use crate::kinds::kinds;
+use crate::lease::LEASE;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn well() -> Seen {
@@ -40,7 +41,7 @@ fn deployment(name: &str, image: &str, args: Value) -> Value {
 }
 
 fn lease(namespace: &str) -> Value {
-    json!({"metadata": {"namespace": namespace, "name": "1ca428e5.training-operator.kubeflow.org"},
+    json!({"metadata": {"namespace": namespace, "name": LEASE},
         "spec": {"holderIdentity": "a-pod"}})
 }
 

@@ -125,11 +125,18 @@ pub(super) fn nudge_scheduler<J: TrainingJob>(draft: &mut Draft<'_, J>, group: O
     let annotations = &there.annotations;
     let last_nudge = annotations.get(labels::CAPACITY_FREED_AT);
     let last_nudge = last_nudge.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
-    let last_nudge = last_nudge.and_then(|at| at.parse().ok()).unwrap_or(since).max(since);
-    let pause = last_nudge.duration_since(since).clamp(MIN_NUDGE_INTERVAL, MAX_NUDGE_INTERVAL);
+    let last_nudge = last_nudge
+        .and_then(|at| at.parse().ok())
+        .unwrap_or(since)
+        .max(since);
+    let pause = last_nudge
+        .duration_since(since)
+        .clamp(MIN_NUDGE_INTERVAL, MAX_NUDGE_INTERVAL);
     let left_at = draft.observed.capacity_freed_at.filter(|left| *left > last_nudge);
     let due = match left_at {
-        Some(left) => last_nudge.checked_add(MIN_NUDGE_INTERVAL).map(|due| due.max(left)),
+        Some(left) => last_nudge
+            .checked_add(MIN_NUDGE_INTERVAL)
+            .map(|due| due.max(left)),
         None => last_nudge.checked_add(pause),
     };
     match due {

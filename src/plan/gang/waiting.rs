@@ -8,6 +8,7 @@ use crate::job::{GangScheduler, Role, TrainingJob};
 use crate::plan::draft::Draft;
 use crate::plan::notices::starts;
 use crate::plan::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
+use crate::plan::reasons;
 use crate::plan::types::PlannedEvent;
 
 use super::{is_bound, is_of_an_earlier_attempt, phase, record};
@@ -39,7 +40,7 @@ pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if roles.any(|role| !scheduler.binds(role.template().spec.as_ref())) && starts(draft) {
         let why =
             "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten";
-        warn(draft, "SetPodTemplateSchedulerName", why.to_owned());
+        warn(draft, reasons::SET_POD_TEMPLATE_SCHEDULER_NAME, why.to_owned());
     }
     let Some(group) = record(draft, scheduler).filter(|group| !group.deleting) else {
         return;
@@ -50,7 +51,7 @@ pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         GangScheduler::Coscheduling(_) => has_no_nodes(draft, scheduler, group),
     };
     if let Some(message) = message {
-        warn(draft, "PodGroupWaits", message);
+        warn(draft, reasons::POD_GROUP_WAITS, message);
     }
 }
 
@@ -222,7 +223,7 @@ fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
          queue starts all pods of a job or none",
         without.len()
     );
-    warn(draft, "PartlyScheduled", message);
+    warn(draft, reasons::PARTLY_SCHEDULED, message);
 }
 
 #[cfg(test)]
