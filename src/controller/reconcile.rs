@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::{Api, Resource};
+use kube_follow::millis;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use crate::job::{ObjectKind, SharedEnvironment, TrainingJob};
 use crate::plan::{PlannedEvent, reasons};
@@ -30,7 +33,28 @@ impl<J: TrainingJob> JobReconciler<J> {
             context.freed_capacity.set_waiting(key, false);
             return;
         };
-        let uid = jobs::uid(&*cached);
+        let span = tracing::info_span!(
+            "reconcile",
+            kind = self.kind(),
+            namespace = key.namespace,
+            job = key.name,
+            generation = cached.meta().generation,
+            duration_ms = Empty,
+        );
+        self.reconcile_job(context, key, &cached, waited)
+            .instrument(span)
+            .await;
+    }
+
+    /// Reconciles a cached job. All its log lines are in the current span.
+    async fn reconcile_job(
+        &self,
+        context: &Context,
+        key: &Key,
+        cached: &Arc<StoredJob<J>>,
+        waited: Duration,
+    ) {
+        let uid = jobs::uid(cached);
         let mut state = self.states().get(&uid).cloned().unwrap_or_default();
         let started = Instant::now();
         if let Some(at) = state.blocked_until.filter(|at| *at > started) {
@@ -38,17 +62,20 @@ impl<J: TrainingJob> JobReconciler<J> {
             return;
         }
         // One job's bug must not stop the others.
-        let next = AssertUnwindSafe(self.five_steps(context, key, &cached, &mut state))
+        let next = AssertUnwindSafe(self.five_steps(context, key, cached, &mut state))
             .catch_unwind()
             .await;
         let next = next.unwrap_or_else(|_| Next::Failed("the reconcile panicked".into(), None));
         let failed = matches!(next, Next::Failed(..));
+        let duration = started.elapsed();
+        Span::current().record("duration_ms", millis(duration));
         context
             .metrics
-            .reconciled(J::FRAMEWORK.name, waited, started.elapsed(), failed);
+            .reconciled(J::FRAMEWORK.name, waited, duration, failed);
+        tracing::debug!(failed, "reconciled");
         requeue::schedule(context, &self.kind(), key, next, &mut state);
-        // A job that went meanwhile has been forgotten, and stays so.
-        let current = self.jobs().get(&name);
+        // The state of a job that was deleted meanwhile has been removed and must not return.
+        let current = self.jobs().get(&jobs::name(cached));
         if current.is_some_and(|job| jobs::uid(&*job) == uid) {
             self.states().insert(uid, state);
         }

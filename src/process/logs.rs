@@ -23,7 +23,7 @@ pub fn start(flags: &LogFlags) {
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_env_filter(filter);
     let started = match flags.zap_encoder.unwrap_or(encoder) {
-        Encoder::Json => logs.json().flatten_event(true).try_init(),
+        Encoder::Json => logs.json().flatten_event(true).with_span_list(false).try_init(),
         Encoder::Console => logs.try_init(),
     };
     if started.is_err() {

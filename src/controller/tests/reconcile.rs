@@ -198,3 +198,82 @@ async fn a_pod_is_made_when_its_turn_comes() {
     assert!(ended.is_err(), "it waits for answers");
     assert_eq!(MADE.get(), 32);
 }
+
+/// A writer that collects the lines of a log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn lines(&self) -> Vec<Value> {
+        let bytes = self.0.lock().unwrap();
+        let lines = std::str::from_utf8(&bytes).unwrap().lines();
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// Returns a client of a server that fails every call with code 500.
+fn with_server_errors() -> Client {
+    let answer = |_: http::Request<Body>| {
+        let status = json!({"kind": "Status", "status": "Failure", "message": "m", "reason": "InternalError", "code": 500});
+        let answer = http::Response::builder()
+            .status(500)
+            .body(Body::from(status.to_string().into_bytes()))
+            .unwrap();
+        async move { Ok::<_, std::io::Error>(answer) }
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let bench = Bench::with(with_server_errors(), Options::default());
+    let job = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5", "generation": 3},
+        "spec": {"specs": {"Worker": {"replicas": 1, "template":
+            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+    });
+    bench.take(Event::Applied(serde_json::from_value(job).unwrap()));
+    let context = &bench.operator.context;
+    let (key, waited) = context.queue.next().await;
+    bench.kind.reconcile(context, &key, waited).await;
+
+    let lines = log.lines();
+    let messages: Vec<_> = lines
+        .iter()
+        .map(|line| line["message"].as_str().unwrap())
+        .collect();
+    assert!(
+        messages.contains(&"reconciled") && messages.contains(&"failed to reconcile"),
+        "{messages:?}"
+    );
+    for line in &lines {
+        let span = &line["span"];
+        let fields = ["name", "kind", "namespace", "job"].map(|field| span[field].as_str().unwrap());
+        assert_eq!(fields, ["reconcile", "ToyJob", "ns", "job"], "{line}");
+        assert_eq!(span["generation"], 3, "{line}");
+    }
+    let has_duration = |line: &&Value| line["span"]["duration_ms"].is_u64();
+    assert!(lines.last().filter(has_duration).is_some(), "{lines:?}");
+}
