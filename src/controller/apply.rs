@@ -24,10 +24,11 @@ use super::cache::child::Child;
 use super::cache::children::{Children, OwnerRef, controller};
 use super::cache::list_epoch::ListEpoch;
 use super::cache::partial_child::PartialChild;
-use super::cache::stored_job::{StoredJob, Validated};
+use super::cache::stored_job::StoredJob;
 use super::calls::Urgency;
 use super::context::Context;
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, CallResult, CreateOutcome};
+use super::validate::Validated;
 
 /// Maximum number of concurrent calls of one job, waiting ones included. If one fails in a way that concerns all children,
 /// the remaining calls are not made.

@@ -6,7 +6,7 @@
 //! | step | file | input | output |
 //! |---|---|---|---|
 //! | observe | `observe.rs` | the caches below `cache/` | the job and its [`Observed`](crate::plan::observed::Observed) children |
-//! | validate | `cache/stored_job.rs`, [`validate`](crate::validate()) | the raw spec | a [`ValidJob`](crate::ValidJob), or all its field errors |
+//! | validate | `validate.rs`, [`validate`](crate::validate()) | the raw spec | a [`ValidJob`](crate::ValidJob), or all its field errors |
 //! | plan | [`plan`](crate::plan()) | job, children, current time | a [`Plan`](crate::Plan) |
 //! | apply | `apply.rs` | the creates and deletes of the plan | completed and failed actions |
 //! | report | `report.rs` | the plan, computed again after apply | at most one patch of the status, and events |
@@ -51,6 +51,8 @@ mod reconciler;
 mod report;
 mod requeue;
 mod steps;
+mod ttl;
+mod validate;
 mod watch;
 
 pub use clock::{Clock, SystemClock};

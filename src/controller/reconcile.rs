@@ -12,19 +12,32 @@ use tokio::time::Instant;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use crate::api::JobStatus;
 use crate::job::{ObjectKind, SharedEnvironment, TrainingJob};
-use crate::plan::{PlannedEvent, reasons};
+use crate::plan::Plan;
+use crate::plan::observed::Observed;
 
-use super::apply::{self, Applier};
+use super::apply::Applier;
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
-use super::calls::Urgency;
 use super::context::Context;
-use super::job_state::{JobState, Uncertain};
+use super::job_state::JobState;
 use super::queue::Key;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
 use super::requeue::{self, MAX_SLEEP, Next};
 use super::steps::Applied;
+use super::validate::Validated;
+
+/// The data that the steps of one reconcile share.
+pub(super) struct Reconcile<'a, J> {
+    pub(super) reconciler: &'a JobReconciler<J>,
+    pub(super) context: &'a Context,
+    pub(super) job: &'a StoredJob<J>,
+    /// The status of the cached job, without its invalid values.
+    pub(super) stored_status: JobStatus,
+    pub(super) validated: Validated<'a, J>,
+    pub(super) state: &'a mut JobState,
+}
 
 impl<J: TrainingJob> JobReconciler<J> {
     async fn reconcile_key(&self, context: &Context, key: &Key, waited: Duration) {
@@ -94,45 +107,55 @@ impl<J: TrainingJob> JobReconciler<J> {
             Ok(None) => return Next::Now,
             Err(error) => return Next::Failed(error.into(), Some(Instant::now() + MAX_SLEEP)),
         };
-        let job = &observation.job;
+        let job = &*observation.job;
 
         // Validate.
-        let validated = job.validate(&context.settings);
+        let mut reconcile = Reconcile {
+            reconciler: self,
+            context,
+            job,
+            stored_status: job.status(),
+            validated: job.validate(&context.settings),
+            state,
+        };
 
         // Plan.
-        let status = job.status();
-        let mut plan = validated.plan(&status, job.unsound(), &observation.children, context.clock.now());
+        let mut plan = reconcile.plan(&observation.children);
         context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
         if plan.delete_job {
-            return delete_job(context, job, state).await;
+            return reconcile.delete_job().await;
         }
-        let deferred = state.defer_creates(job.meta().generation, &mut plan);
+        let deferred = reconcile.state.defer_creates(job.meta().generation, &mut plan);
 
         // Apply.
         let acted = plan.changes_children();
-        let applied = if acted {
-            Applier::new(context, &**job).apply(&plan, &validated).await
+        let mut applied = if acted {
+            let applier = Applier::new(context, job);
+            applier.apply(&plan, &reconcile.validated).await
         } else {
             Applied::default()
         };
-        state.record(&applied);
+        applied.acted = acted;
+        applied.deferred = deferred;
+        reconcile.state.record(&applied);
 
-        // Report what is true now, own writes included.
+        // Report the current state, which includes our own writes.
         let next_plan = if acted {
-            validated.plan(
-                &status,
-                job.unsound(),
-                &context.observe(&**job),
-                context.clock.now(),
-            )
+            reconcile.plan(&context.observe(job))
         } else {
             plan
         };
-        let written = self
-            .write_status(context, job, &status, &next_plan, validated.topology(), state)
-            .await;
-        self.send_events(context, job, &applied, &next_plan, &written, state);
-        requeue::decide(context, &applied, &next_plan, written, deferred, acted)
+        let written = reconcile.write_status(&next_plan).await;
+        reconcile.send_events(&applied, &next_plan, &written);
+        requeue::decide(context, &applied, &next_plan, written)
+    }
+}
+
+impl<J: TrainingJob> Reconcile<'_, J> {
+    fn plan(&self, children: &Observed) -> Plan {
+        let now = self.context.clock.now();
+        self.validated
+            .plan(&self.stored_status, self.job.unsound(), children, now)
     }
 }
 
@@ -167,34 +190,5 @@ impl<J: TrainingJob> Reconciler for JobReconciler<J> {
 
     fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a> {
         Box::pin(self.reconcile_key(context, key, waited))
-    }
-}
-
-/// Deletes a job at the end of its time to live.
-async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state: &mut JobState) -> Next {
-    let meta = job.meta();
-    let (namespace, name) = (
-        meta.namespace.clone().unwrap_or_default(),
-        meta.name.clone().unwrap_or_default(),
-    );
-    let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
-    let uid = meta.uid.as_deref().unwrap_or_default();
-    let params = apply::delete_params_with_uid(uid);
-    let delete = api.delete(&name, &params);
-    match context.calls.call(Urgency::Children, uid, 0, delete).await {
-        Ok(_) => {
-            context.metrics.deleted(J::FRAMEWORK.name, &namespace);
-            let event = PlannedEvent {
-                warning: false,
-                reason: reasons::SUCCESSFUL_DELETE_JOB.to_owned(),
-                message: format!("Deleted job: {name}"),
-            };
-            context.recorder.record(job, &event, context.clock.now(), true);
-            Next::Done(None)
-        }
-        Err(error) => {
-            state.uncertain = Uncertain::after_error(&error, job);
-            Next::Failed(error.into(), None)
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! Step 5: writes the status as one merge patch of the changes, and sends the events.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -12,16 +11,16 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::JobStatus;
-use crate::job::{Topology, TrainingJob};
+use crate::job::TrainingJob;
 use crate::plan::Plan;
 
 use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 use super::calls::Urgency;
-use super::context::Context;
 use super::events;
-use super::job_state::{JobState, Uncertain};
-use super::reconciler::{JobReconciler, Reconciler};
+use super::job_state::Uncertain;
+use super::reconcile::Reconcile;
+use super::reconciler::Reconciler;
 use super::steps::{Applied, StatusWrite};
 
 /// Minimum time for which changes of counts alone are collected before they are written.
@@ -33,45 +32,38 @@ const COLLECT_COUNTS_LATENCIES: u32 = 20;
 /// The maximum, independent of recent latency, because a single slow call is not representative.
 const MAX_COLLECT_COUNTS: Duration = Duration::from_secs(10);
 
-impl<J: TrainingJob> JobReconciler<J> {
+impl<J: TrainingJob> Reconcile<'_, J> {
     /// Writes the plan's status if it changed and the write is due.
     ///
     /// # Errors
     /// The call failed. The job is uncertain if the state on the server is unknown.
-    pub(super) async fn write_status(
-        &self,
-        context: &Context,
-        job: &Arc<StoredJob<J>>,
-        old: &JobStatus,
-        plan: &Plan,
-        topology: Option<&Topology<'_>>,
-        state: &mut JobState,
-    ) -> Result<StatusWrite, CallError> {
+    pub(super) async fn write_status(&mut self, plan: &Plan) -> Result<StatusWrite, CallError> {
+        let (context, job) = (self.context, self.job);
         let Some(change) = &plan.status else {
-            state.counts_changed_at = None;
+            self.state.counts_changed_at = None;
             return Ok(StatusWrite::NotNeeded);
         };
         if !change.urgent {
             let in_calls = context.calls.latency() * COLLECT_COUNTS_LATENCIES;
             let collect = in_calls.clamp(MIN_COLLECT_COUNTS, MAX_COLLECT_COUNTS);
-            let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
+            let due = *self.state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
             if Instant::now() < due {
                 return Ok(StatusWrite::Deferred(due));
             }
         }
-        if let Some(due) = state.status_writes.due() {
+        if let Some(due) = self.state.status_writes.due() {
             return Ok(StatusWrite::Deferred(due));
         }
-        state.status_writes.record();
-        let epoch = self.jobs().epoch();
-        let answer = match patch_status(context, job, old, &change.status, topology).await {
+        self.state.status_writes.record();
+        let epoch = self.reconciler.jobs().epoch();
+        let answer = match self.patch_status(&change.status).await {
             Ok(answer) => answer,
             // The server refuses every write of an invalid job until it is edited.
             Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
                 let (namespace, name) = (&job.meta().namespace, &job.meta().name);
                 let problem = error.message();
                 tracing::warn!(
-                    kind = self.kind(),
+                    kind = self.reconciler.kind(),
                     namespace,
                     job = name,
                     problem,
@@ -80,7 +72,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                 return Ok(StatusWrite::Refused);
             }
             Err(error) => {
-                state.uncertain = Uncertain::after_error(&error, job);
+                self.state.uncertain = Uncertain::after_error(&error, job);
                 return Err(error);
             }
         };
@@ -91,31 +83,29 @@ impl<J: TrainingJob> JobReconciler<J> {
                 J::FRAMEWORK.name,
                 meta.namespace.as_deref().unwrap_or_default(),
                 meta.creation_timestamp.as_ref().map(|t| t.0),
-                old,
+                &self.stored_status,
                 &change.status,
             );
         }
-        if !self.jobs().answered(answer, epoch) {
-            state.uncertain = Some(Uncertain::Unanswered);
+        if !self.reconciler.jobs().answered(answer, epoch) {
+            self.state.uncertain = Some(Uncertain::Unanswered);
         }
         if !changed {
             return Ok(StatusWrite::Ignored);
         }
-        state.counts_changed_at = None;
+        self.state.counts_changed_at = None;
         Ok(StatusWrite::Stored)
     }
 
     /// Sends the events of the completed actions, and the events of the plan that have not been sent yet.
     pub(super) fn send_events(
-        &self,
-        context: &Context,
-        job: &StoredJob<J>,
+        &mut self,
         applied: &Applied,
         plan: &Plan,
         written: &Result<StatusWrite, CallError>,
-        state: &mut JobState,
     ) {
-        let new = state.new_events(applied, plan, written.as_ref().ok());
+        let (context, job) = (self.context, self.job);
+        let new = self.state.new_events(applied, plan, written.as_ref().ok());
         let done = events::for_applied(applied);
         let now = context.clock.now();
         let meta = job.meta();
@@ -126,7 +116,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
         for event in &new {
             events::log(
-                &self.kind(),
+                &self.reconciler.kind(),
                 namespace,
                 name,
                 failure.filter(|_| event.warning),
@@ -138,52 +128,47 @@ impl<J: TrainingJob> JobReconciler<J> {
             context.recorder.record(job, event, at, ends);
         }
     }
-}
 
-/// Patches the status of `job` from `old` to `next`, and returns the stored job.
-///
-/// The patch names the version that `next` was computed from, so it never overwrites a status that this controller
-/// has not seen.
-///
-/// # Errors
-/// Code 409 if the job has changed since; code 404 if it is gone; no code if the response is about another object.
-async fn patch_status<J: TrainingJob>(
-    context: &Context,
-    job: &StoredJob<J>,
-    old: &JobStatus,
-    next: &JobStatus,
-    topology: Option<&Topology<'_>>,
-) -> Result<StoredJob<J>, CallError> {
-    let meta = job.meta();
-    let (namespace, name) = (
-        meta.namespace.clone().unwrap_or_default(),
-        meta.name.clone().unwrap_or_default(),
-    );
-    let change = job
-        .status_change(old, next, topology)
-        .map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
-    let patch = json!({
-        "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
-        "status": change,
-    });
-    let path = StoredJob::<J>::url_path(&(), Some(&namespace));
-    let patch = Patch::Merge(patch);
-    let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
-    let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
-    let answer = context
-        .calls
-        .call(
-            Urgency::Status,
-            meta.uid.as_deref().unwrap_or_default(),
-            0,
-            context.client.request_text(request),
-        )
-        .await?;
-    let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
-    if answer.meta().uid == meta.uid {
-        Ok(answer)
-    } else {
-        let error = serde_json::Error::custom("the response is about another object");
-        Err(CallError::Api(kube::Error::SerdeError(error)))
+    /// Patches the stored status to `next`, and returns the stored job.
+    ///
+    /// The patch names the version that `next` was computed from, so it never overwrites a status that this controller
+    /// has not seen.
+    ///
+    /// # Errors
+    /// Code 409 if the job has changed since; code 404 if it is gone; no code if the response is about another object.
+    async fn patch_status(&self, next: &JobStatus) -> Result<StoredJob<J>, CallError> {
+        let (context, job) = (self.context, self.job);
+        let meta = job.meta();
+        let (namespace, name) = (
+            meta.namespace.clone().unwrap_or_default(),
+            meta.name.clone().unwrap_or_default(),
+        );
+        let change = job
+            .status_change(&self.stored_status, next, self.validated.topology())
+            .map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        let patch = json!({
+            "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
+            "status": change,
+        });
+        let path = StoredJob::<J>::url_path(&(), Some(&namespace));
+        let patch = Patch::Merge(patch);
+        let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
+        let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
+        let answer = context
+            .calls
+            .call(
+                Urgency::Status,
+                meta.uid.as_deref().unwrap_or_default(),
+                0,
+                context.client.request_text(request),
+            )
+            .await?;
+        let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        if answer.meta().uid == meta.uid {
+            Ok(answer)
+        } else {
+            let error = serde_json::Error::custom("the response is about another object");
+            Err(CallError::Api(kube::Error::SerdeError(error)))
+        }
     }
 }

@@ -52,18 +52,14 @@ impl From<CallError> for Problem {
     }
 }
 
-/// Decides when to reconcile again after all five steps.
-///
-/// `deferred` is the time when the creates that were left out of the plan may be tried. `next_plan` was computed
-/// after apply. `acted` is true if the plan had actions to apply.
+/// Decides when to reconcile again after all five steps. `next_plan` was computed after apply.
 pub(super) fn decide(
     context: &Context,
     applied: &Applied,
     next_plan: &Plan,
     written: Result<StatusWrite, CallError>,
-    deferred: Option<Instant>,
-    acted: bool,
 ) -> Next {
+    let (acted, deferred) = (applied.acted, applied.deferred);
     // A child that was found to be gone causes no further watch event, and the job's time to live may have ended
     // meanwhile.
     let unfinished = next_plan.delete_job || acted && deferred.is_none() && next_plan.changes_children();

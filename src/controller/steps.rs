@@ -21,6 +21,10 @@ pub(super) struct Observation<J> {
 /// Result of apply: the completed actions in order, and the failed ones.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
+    /// True if the plan had actions on children.
+    pub(super) acted: bool,
+    /// The time when the creates and patches are due that were left out of the plan because it was too early for them.
+    pub(super) deferred: Option<Instant>,
     pub(super) done: Vec<ChildAction>,
     pub(super) failures: Vec<ApplyFailure>,
 }

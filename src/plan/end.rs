@@ -1,8 +1,8 @@
-//! Ends a job: final status, clean-up, time to live.
+//! Ends a job: final status and clean-up.
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
@@ -14,7 +14,8 @@ use super::draft::Draft;
 use super::objects;
 use super::pod_end::{end_of, main_name};
 use super::reasons;
-use super::types::{ChildKind, Plan};
+use super::ttl;
+use super::types::ChildKind;
 
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(
@@ -123,8 +124,8 @@ pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     settle_counts(draft);
     clean_up(draft);
     objects::end(draft);
-    let ttl = draft.job.policy.ttl_seconds;
-    apply_ttl(&mut draft.plan, &draft.status, ttl, draft.now);
+    let seconds = draft.job.policy.ttl_seconds;
+    ttl::apply_ttl(&mut draft.plan, &draft.status, seconds, draft.now);
 }
 
 /// Sets the completion time of a finished job if it is missing. The Go operator leaves it out after a permanent exit code.
@@ -136,20 +137,6 @@ pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
             .find_map(|t| status.condition(*t)?.last_transition_time.clone())
             .filter(|ended| ended.0 <= now);
         status.completion_time = Some(ended.unwrap_or(Time(now)));
-    }
-}
-
-/// Plans the deletion of the job at the end of its time to live.
-pub(super) fn apply_ttl(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
-    // A negative value is invalid, and the author must be able to read the error.
-    let (Some(ttl @ 0..), Some(completed)) = (ttl, &status.completion_time) else {
-        return;
-    };
-    match completed.0.checked_add(SignedDuration::from_secs(ttl)) {
-        Ok(at) if at <= now => plan.delete_job = true,
-        Ok(at) => plan.requeue_at(at, "ttlSecondsAfterFinished"),
-        // The time is not representable, so it never comes.
-        Err(_) => {}
     }
 }
 

@@ -10,7 +10,7 @@ use super::draft::Draft;
 use super::observed::Observed;
 use super::reasons::FAILED_VALIDATION;
 use super::types::{Plan, PlannedEvent, StatusChange};
-use super::{conditions, end};
+use super::{conditions, end, ttl};
 
 /// Maximum size of the field errors in a message, in bytes. The message of an event must be at most 1,024 bytes.
 const MAX_PROBLEM_BYTES: usize = 900;
@@ -43,7 +43,7 @@ pub fn invalid(
         let mut next = status.clone();
         end::fill_completion_time(&mut next, now);
         end::bound_active(&mut next, observed);
-        end::apply_ttl(&mut plan, &next, ttl, now);
+        ttl::apply_ttl(&mut plan, &next, ttl, now);
         plan.status = (next != *status).then_some(StatusChange {
             status: next,
             urgent: true,

@@ -30,6 +30,7 @@ pub(crate) mod reasons;
 mod recovery;
 mod survey;
 mod suspension;
+mod ttl;
 mod types;
 mod verdict;
 

@@ -262,7 +262,7 @@ async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
     let lines = log.lines();
     let messages: Vec<_> = lines
         .iter()
-        .map(|line| line["message"].as_str().unwrap())
+        .map(|line| line["message"].as_str().unwrap_or_default())
         .collect();
     assert!(
         messages.contains(&"reconciled") && messages.contains(&"failed to reconcile"),
