@@ -235,7 +235,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     if let Some(replica) = gated.first() {
         let message = format!(
-            "the scheduling gates of pod {} have not been removed for more than five minutes",
+            "pod {} has been held back by its scheduling gates for more than five minutes",
             replica.host()
         );
         push(draft, reasons::POD_GATED, message, gated.len() - 1);
@@ -276,7 +276,7 @@ fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Adds a notice about one pod and the number of other pods with the same problem.
 pub(super) fn push<J>(draft: &mut Draft<'_, J>, reason: &str, mut message: String, others: usize) {
-    message += &and_others(others);
+    message += &same_problem(others);
     draft.plan.notices.push(PlannedEvent {
         warning: true,
         reason: reason.to_owned(),
@@ -284,11 +284,11 @@ pub(super) fn push<J>(draft: &mut Draft<'_, J>, reason: &str, mut message: Strin
     });
 }
 
-fn and_others(others: usize) -> String {
+fn same_problem(others: usize) -> String {
     match others {
         0 => String::new(),
-        1 => " (and another pod)".to_owned(),
-        _ => format!(" (and {others} other pods)"),
+        1 => "; another pod has the same problem".to_owned(),
+        _ => format!("; {others} other pods have the same problem"),
     }
 }
 

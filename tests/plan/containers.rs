@@ -73,7 +73,7 @@ fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() 
             format!(
                 "container toy of pod job-worker-0 ended with exit code {code}, which decides the result of the replica, \
                  but the pod still runs because of logs; make it a native sidecar, which is an init container with \
-                 restartPolicy Always (and another pod)"
+                 restartPolicy Always; another pod has the same problem"
             )
         );
         w.reconcile();

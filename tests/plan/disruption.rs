@@ -247,7 +247,9 @@ fn a_pod_that_has_a_node_and_does_not_start_is_reported_after_a_while() {
     assert_eq!(reasons(&w), ["PodNotStarted"]);
     assert!(
         w.plan().notices[0].message.contains("job-worker-0")
-            && w.plan().notices[0].message.ends_with("(and another pod)")
+            && w.plan().notices[0]
+                .message
+                .ends_with("; another pod has the same problem")
     );
     w.all_running();
     assert!(reasons(&w).is_empty());

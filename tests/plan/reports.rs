@@ -279,8 +279,8 @@ fn a_notice_names_what_keeps_pods_waiting() {
     assert_eq!(
         notices(&w),
         [
-            "ImagePullBackOff: Error pod job-worker-0 container toy waiting message: Back-off pulling image \
-             (and another pod)",
+            "ImagePullBackOff: Error pod job-worker-0 container toy waiting message: Back-off pulling image; \
+             another pod has the same problem",
             "ErrImagePull: Error pod job-worker-2 container toy waiting message: no such host",
         ]
     );
@@ -288,8 +288,8 @@ fn a_notice_names_what_keeps_pods_waiting() {
         .waits("ImagePullBackOff", "Back-off pulling image");
     assert_eq!(
         notices(&w)[0],
-        "ImagePullBackOff: Error pod job-server-0 container toy waiting message: Back-off pulling image \
-         (and 2 other pods)"
+        "ImagePullBackOff: Error pod job-server-0 container toy waiting message: Back-off pulling image; \
+         2 other pods have the same problem"
     );
     w.all_running();
     w.reconcile();

@@ -75,7 +75,7 @@ fn a_pod_that_no_scheduler_looks_at_is_reported() {
         notices(&w),
         [
             "PodNotScheduled: no scheduler has processed pod job-worker-0 for more than one minute; check that the scheduler mine \
-             runs (and another pod)"
+             runs; another pod has the same problem"
         ]
     );
     for worker in ["worker-0", "worker-1"] {
@@ -95,9 +95,7 @@ fn a_pod_that_is_gated_for_long_is_reported() {
     w.after(1);
     assert_eq!(
         notices(&w),
-        [
-            "PodGated: the scheduling gates of pod job-worker-0 have not been removed for more than five minutes"
-        ]
+        ["PodGated: pod job-worker-0 has been held back by its scheduling gates for more than five minutes"]
     );
 }
 
