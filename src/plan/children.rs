@@ -121,7 +121,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
 
 /// Delays the next attempt of replicas whose attempts keep failing, and adds a notice.
 fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i32) {
-    draft.plan.requeue_at(until, "backoff between restarts");
+    draft.plan.requeue_at(until, "a pause between restarts");
     let mut notices = draft.plan.notices.iter();
     if !notices.any(|notice| notice.reason == reasons::RESTART_BACK_OFF) {
         let seconds = recovery::pause_after(failures).unwrap_or_default();

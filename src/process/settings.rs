@@ -1,4 +1,4 @@
-//! A flag for each setting that a kind of job reads.
+//! The flags for the settings of the kinds, one per setting.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::program::{program, variable};
 
-/// The kinds' own settings: `--farm-monitor-image` for the setting `farm-monitor-image`, and so on. They are those of the
-/// kinds that [`Program::kind`](super::Program::kind) names.
+/// The values of the kinds' settings, by name. The setting `farm-monitor-image` has the flag `--farm-monitor-image`. The
+/// kinds are those of the calls of [`Program::kind`](super::Program::kind).
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags(pub BTreeMap<String, String>);
 

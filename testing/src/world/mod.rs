@@ -24,7 +24,7 @@ use crate::pods::{PodHandle, main_container};
 pub use steps::{Step, steps};
 
 /// The requeue reason of a plan for a job that keeps failing.
-const PAUSE: &str = "backoff between restarts";
+const PAUSE: &str = "a pause between restarts";
 
 /// The maximum number of reconciles until a world is at rest.
 const MANY: usize = 20;
