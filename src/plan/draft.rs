@@ -39,7 +39,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         let exact_now = now;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         let mut status = old.clone();
-        recovery::believe_times(&mut status, job.job.meta(), now);
+        recovery::correct_future_times(&mut status, job.job.meta(), now);
         Self {
             job,
             observed,

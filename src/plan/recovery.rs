@@ -180,12 +180,13 @@ pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
         .unwrap_or_default()
 }
 
-/// Moves the start and the end of a job to now, if they are more than a day ahead: clocks differ, but not by more. A job that
-/// "began" in a year to come would never reach its deadline, and one that ended then would never be deleted. Restarts that are
-/// yet to come are forgotten. A clock that is behind the job's creation is itself wrong, and proves nothing.
+/// Sets the start and the end of a job to the current time if they are more than a day ahead, because clocks do not differ
+/// by more. A job with a start in the far future would never reach its deadline, and one with such an end would never be
+/// deleted. Recorded restarts in the future are removed. If the clock is behind the creation of the job, the creation
+/// counts as the current time.
 ///
-/// A start before the creation stays: a backup restores jobs with the times that they had.
-pub(super) fn believe_times(status: &mut JobStatus, meta: &ObjectMeta, now: Timestamp) {
+/// A start before the creation is kept, because a backup restores jobs with their original times.
+pub(super) fn correct_future_times(status: &mut JobStatus, meta: &ObjectMeta, now: Timestamp) {
     const DAY: SignedDuration = SignedDuration::from_hours(24);
     let created = meta.creation_timestamp.as_ref().map(|time| time.0);
     let now = created.map_or(now, |created| created.max(now));
