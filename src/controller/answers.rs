@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn each_code_means_what_the_table_says() {
+    fn each_code_has_the_meaning_in_the_table() {
         for (code, reason, meaning, refuses_child) in [
             (400, "BadRequest", Answer::Rejected, true),
             (401, "Unauthorized", Answer::Denied, false),

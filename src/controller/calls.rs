@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn statuses_go_first_and_events_last_but_not_never() {
+    async fn statuses_go_first_and_events_last_but_never_starve() {
         let mut wanted = all_of(Urgency::Event, "ee");
         wanted.extend(all_of(Urgency::Children, "cccccccccccccccccc"));
         wanted.extend(all_of(Urgency::Status, "ss"));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_large_counts_as_several() {
+    async fn a_large_call_counts_as_several() {
         let calls = calls(4);
         let in_flight = async |bytes| {
             let call = || {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_are_as_many_calls_as_the_server_takes() {
+    async fn the_limit_follows_the_capacity_of_the_server() {
         let small = limit_at(2).await;
         assert!((MIN_LIMIT..=16.0).contains(&small), "{small}");
         assert!(limit_at(1_000).await > 60.0, "a large server takes all");
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_overloaded_is_given_less() {
+    async fn an_overloaded_server_gets_fewer_calls() {
         let calls = calls(64);
         calls.lock().limit = 64.0;
         let late = || std::future::pending::<kube::Result<()>>();

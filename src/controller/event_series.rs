@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_old_is_forgotten() {
+    async fn old_events_are_forgotten() {
         let mut series = EventSeries::default();
         for n in 0..100 {
             let uid = format!("u{n}");

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_and_are_names() {
+    fn event_names_are_unique_ordered_and_valid() {
         let now = Timestamp::UNIX_EPOCH;
         let name = |job: &str, message| unique_name(job, Some("u"), &event(message), now);
         assert_ne!(name("job", "a"), name("job", "b"));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_told_by_ten_names_at_most() {
+    fn completed_actions_are_reported_with_at_most_ten_names() {
         let messages = |count: usize| {
             let mut applied = Applied::default();
             let deleted = (0..count).map(|n| Ok(((), format!("s{n}")))).collect();
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_of_once_for_each_kind_and_cause() {
+    fn failures_are_reported_once_for_each_kind_and_cause() {
         let failure = |kind, action, name: &str, problem| ApplyFailure {
             kind,
             action,
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn texts_are_cut_at_character_boundaries() {
         assert_eq!(cut("aéé", 4), "aé");
         assert_eq!(cut("short", 9), "short");
     }

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_forgotten_unless_some_of_what_failed_is_yet_to_be_tried() {
+    fn failures_are_reset_unless_refused_children_wait_for_a_retry() {
         let mut state = JobState {
             failures: 3,
             ..JobState::default()

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_says_what_changed_and_nothing_else() {
+    fn a_patch_contains_only_the_changes() {
         let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2], "f": {}});
         let new = json!({"a": 1, "b": {"c": 3}, "e": [2], "f": {}, "g": {"h": {}}});
         assert_eq!(

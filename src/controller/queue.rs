@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_job_in_work_is_not_given_out_twice_and_not_forgotten() {
+    async fn a_job_in_progress_is_queued_again_but_not_handed_out_twice() {
         let queue = Queue::new(16);
         queue.add(key("a"));
         queue.add(key("a"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_begun_goes_first_but_not_for_ever() {
+    async fn begun_jobs_go_first_but_new_ones_do_not_starve() {
         let queue = Queue::new(64);
         let names = |prefix: &str, count: usize| -> Vec<String> {
             (0..count).map(|n| format!("{prefix}{n}")).collect()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_jobs_leave_half_of_the_places_to_others() {
+    async fn new_jobs_leave_half_of_the_slots_to_others() {
         let queue = Queue::new(4);
         for name in ["n0", "n1", "n2"] {
             queue.add_new(key(name));

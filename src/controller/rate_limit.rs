@@ -223,7 +223,7 @@ mod tests {
     use crate::plan::{ObjectPatch, PlannedPod};
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_made_again_and_again_is_made_less_often() {
+    async fn repeated_creates_slow_down() {
         let mut rate = CreateRate::default();
         let mut made = 0;
         let end = Instant::now() + Duration::from_secs(300);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn statuses_are_written_at_once_but_not_without_end() {
+    async fn status_writes_are_immediate_up_to_a_limit() {
         let mut writes = WriteRate::default();
         let end = Instant::now() + Duration::from_secs(60);
         let mut made = 0;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_refused_waits_for_its_time_or_another_spec() {
+    async fn refused_children_wait_for_their_retry_or_another_spec() {
         let named = |name: &str| ObjectMeta {
             name: Some(name.to_owned()),
             ..ObjectMeta::default()
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_wait_for_nothing() {
+    fn deletions_are_never_deferred() {
         let mut rate = CreateRate::default();
         assert!(rate.defer_creates(&mut Plan::default()).is_none());
         rate.consecutive = 100;

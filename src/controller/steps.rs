@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_left_alone_as_long_as_it_asks_for() {
+    fn the_requested_retry_delay_is_returned() {
         let status = serde_json::json!({
             "status": "Failure", "message": "", "reason": "", "code": 429, "details": {"retryAfterSeconds": 7},
         });

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_problem_loses_its_end_between_characters() {
+    fn a_long_problem_is_cut_at_a_character_boundary() {
         let whole = "é".repeat(MAX_PROBLEM_BYTES / 2);
         assert_eq!(shorten(&whole), whole);
         assert_eq!(

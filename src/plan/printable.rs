@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_terminal_obeys_is_escaped() {
+    fn only_characters_that_a_terminal_interprets_are_escaped() {
         for (text, expected) in [
             ("Traceback:\n\tline 1 é 漢 🦀", "Traceback:\n\tline 1 é 漢 🦀"),
             ("\x1b[2Jgone\x07", r"\u{1b}[2Jgone\u{7}"),

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_in_an_index_set_is_passed_over_without_much_work() {
+    fn invalid_parts_of_an_index_set_are_skipped_with_bounded_work() {
         assert_eq!(
             format_indexes(&parse_indexes("x,3-1,-,7-4294967295,2", 9)),
             "2,7-8"

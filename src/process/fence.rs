@@ -152,7 +152,7 @@ mod tests {
     const PODS: &str = "/api/v1/namespaces/ns/pods";
 
     #[test]
-    fn writes_need_a_lease_that_is_young() {
+    fn writes_need_a_recently_renewed_lease() {
         let fence = Fence::new("ns", "l", Duration::from_secs(10));
         assert!(fence.lets(&Method::GET, PODS).is_ok(), "reading harms nobody");
         assert!(

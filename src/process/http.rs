@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_connection_too_many_closes_the_oldest() {
+    async fn a_connection_above_the_maximum_closes_the_oldest() {
         let mut connections = Connections::default();
         let mut open = VecDeque::new();
         for _ in 0..=MAX_CONNECTIONS {

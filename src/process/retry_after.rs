@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_number_of_seconds_is_heeded() {
+    fn only_a_number_of_seconds_is_accepted() {
         assert_eq!(asked(&answer(429, "7")), Some(7));
         assert_eq!(asked(&answer(503, " 7 ")), Some(7));
         for garbage in [
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_kept() {
+    fn the_servers_message_is_kept() {
         let status = br#"{"kind":"Status","message":"m","reason":"r","code":429,"details":{"name":"n"}}"#;
         let answer = with_seconds(status, StatusCode::TOO_MANY_REQUESTS, 2);
         let details = json!({"name": "n", "retryAfterSeconds": 2});

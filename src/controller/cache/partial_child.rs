@@ -206,7 +206,7 @@ mod tests {
     use super::PartialChild;
 
     #[test]
-    fn children_are_where_the_api_server_has_their_kind() {
+    fn children_have_the_paths_of_their_kinds() {
         let path = |kind: ChildKind, namespace| {
             let kind = kind.object_kind();
             PartialChild::<ServiceRecord>::url_path(&kind, namespace)
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_pods_spec_its_node_and_its_sidecars_are_read() {
+    fn node_and_sidecars_are_decoded_from_a_pods_spec() {
         let pod = r#"{
             "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30},
             "spec": {"nodeName": "n1", "initContainers": [7, {"name": "once"}, {"name": "log", "restartPolicy": "Always"}]},
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_what_is_kept_can_make_a_pod_unreadable() {
+    fn only_decoded_fields_can_make_a_pod_unreadable() {
         let pod = r#"{
             "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7, "initContainers": {"a": 7}, "nodeName": 7},
             "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},

@@ -54,7 +54,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_is_remembered_of_a_job_goes_with_it() {
+async fn the_state_of_a_job_is_removed_with_it() {
     let lists = |job| vec![Event::ListStarted, Event::Listed(job), Event::ListDone];
     let ends = [
         vec![Event::Deleted(job("a", 7))],
@@ -75,7 +75,7 @@ async fn what_is_remembered_of_a_job_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_job_without_a_name_is_none() {
+async fn a_job_without_a_name_is_ignored() {
     let nameless = || {
         let mut job = job("a", 5);
         job.meta_mut().name = None;
@@ -126,7 +126,7 @@ fn without_services(clock: Arc<FrozenClock>, deleted: Arc<Mutex<Vec<String>>>) -
 
 /// No watch event follows that would cause the second reconcile.
 #[tokio::test(start_paused = true)]
-async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
+async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted() {
     let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
     let ended: Value = json!({
         "apiVersion": "example.com/v1", "kind": "ToyJob",
@@ -173,7 +173,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
 
 /// No call gets a response, so only as many of the hundred pods are rendered as calls may be in flight.
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_made_when_its_turn_comes() {
+async fn a_pod_is_rendered_when_its_call_is_permitted() {
     let bench = Bench::new();
     let owner = json!({"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": "a", "controller": true});
     let context = &bench.operator.context;

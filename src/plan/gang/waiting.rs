@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cluster_lacks_is_read_from_what_go_prints() {
+    fn missing_resources_are_parsed_from_gos_debug_format() {
         let says = |map: &str| {
             missing(&format!(
                 "0/3 nodes are available: resource gap: map[{map}]. preemption: none"
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_others_is_left_out() {
+    fn message_parts_about_other_pods_are_left_out() {
         let words = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available, PodGroup a/b gets rejected";
         assert_eq!(of_itself(words), "0/3 nodes are available: 3 Insufficient cpu");
         assert_eq!(of_itself("no node"), "no node");

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_unscheduled_if_that_is_what_a_condition_says() {
+    fn a_pod_is_unscheduled_if_its_condition_is_false() {
         let waits = |type_: &str, status: &str| {
             let condition = json!({"type": type_, "status": status, "reason": "Why", "message": "m"});
             pod(&json!({"conditions": [condition]})).unscheduled
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kubelet_says_is_kept_and_what_says_nothing_is_not() {
+    fn fields_of_the_kubelet_are_kept_and_empty_ones_are_dropped() {
         let phases = [
             ("Pending", Phase::Pending),
             ("Running", Phase::Running),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_lose_their_beginning_between_characters() {
+    fn long_messages_are_cut_at_a_character_boundary() {
         let message = cut("é".repeat(MAX_MESSAGE));
         assert_eq!(
             (message.len(), message.chars().all(|c| c == 'é')),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_taken_away_from_what_ends_after_its_deletion_was_requested() {
+    fn an_end_after_the_requested_deletion_counts_as_disrupted() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let pod = |second: i64, grace: Option<i64>, disruption: Option<i64>| {
             let conditions = disruption.map(|second| {

@@ -68,7 +68,7 @@ fn completed(children: &Children, owner: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_list_replaces_what_was_known() {
+fn a_list_replaces_the_cached_objects() {
     let mut children = listed(&[pod("a", "1", "j", 5), pod("b", "2", "j", 6)]);
     list(
         &mut children,
@@ -90,7 +90,7 @@ fn a_list_after_a_restored_backup_wins_over_newer_versions() {
 }
 
 #[test]
-fn an_answer_behind_the_watch_makes_no_ghost() {
+fn a_response_behind_the_watch_caches_no_deleted_object() {
     let mut children = listed(&[]);
     children.applied::<PodRecord>(POD, &pod("a", "1", "j", 11));
     children.deleted::<PodRecord>(POD, &pod("a", "1", "j", 12));
@@ -99,7 +99,7 @@ fn an_answer_behind_the_watch_makes_no_ghost() {
 }
 
 #[test]
-fn an_answer_from_before_a_list_makes_no_ghost() {
+fn a_response_to_a_request_from_before_a_list_caches_no_deleted_object() {
     let mut children = listed(&[]);
     list(&mut children, 20, &[]);
     answer(&mut children, &pod("a", "1", "j", 15));
@@ -109,7 +109,7 @@ fn an_answer_from_before_a_list_makes_no_ghost() {
 }
 
 #[test]
-fn an_answer_before_a_bookmark_makes_no_ghost() {
+fn a_response_before_a_bookmark_caches_no_deleted_object() {
     let mut children = listed(&[]);
     children.bookmark(POD, Version::parse("30"));
     answer(&mut children, &pod("a", "1", "j", 25));
@@ -117,7 +117,7 @@ fn an_answer_before_a_bookmark_makes_no_ghost() {
 }
 
 #[test]
-fn answers_during_a_list_are_judged_by_its_version() {
+fn responses_during_a_list_are_compared_with_its_version() {
     let mut children = listed(&[]);
     children.list_started(POD);
     answer(&mut children, &pod("gone", "1", "j", 15));
@@ -128,7 +128,7 @@ fn answers_during_a_list_are_judged_by_its_version() {
 }
 
 #[test]
-fn a_list_does_not_take_back_a_newer_answer() {
+fn a_list_does_not_revert_a_newer_response() {
     let mut children = listed(&[]);
     children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
@@ -138,7 +138,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
 }
 
 #[test]
-fn a_list_that_is_made_after_an_answer_overrules_it() {
+fn a_list_that_begins_after_a_response_overrules_it() {
     // The request came before the list, and the response after a restore from a backup without the change.
     let mut children = listed(&[]);
     children.list_started(POD);
@@ -170,7 +170,7 @@ fn a_name_passes_from_one_job_to_the_next() {
 }
 
 #[test]
-fn older_events_are_passed_over() {
+fn older_events_are_ignored() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     answer(&mut children, &in_phase("a", "1", "j", 12, "Failed"));
     assert!(
@@ -185,7 +185,7 @@ fn older_events_are_passed_over() {
 }
 
 #[test]
-fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
+fn a_deletion_mark_outlives_events_but_not_a_failed_delete() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
     children.applied::<PodRecord>(POD, &pod("a", "1", "j", 11));
@@ -195,7 +195,7 @@ fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
 }
 
 #[test]
-fn a_deletion_that_a_restored_server_forgot_is_asked_for_again() {
+fn a_deletion_that_a_restored_server_lost_is_repeated() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 7)]);
@@ -222,7 +222,7 @@ fn the_last_state_of_a_pod_counts_even_if_it_came_with_its_end() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_job_that_is_gone() {
+fn a_deleted_job_leaves_nothing_in_the_cache() {
     let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded"), pod("b", "2", "j", 8)]);
     children.deleted::<PodRecord>(POD, &in_phase("a", "1", "j", 12, "Succeeded"));
     children.forget("ns", "j");
@@ -232,7 +232,7 @@ fn nothing_is_kept_of_a_job_that_is_gone() {
 }
 
 #[test]
-fn an_object_without_its_owner_is_nobodys() {
+fn an_object_without_owner_belongs_to_no_job() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     let mut orphan = pod("a", "1", "j", 12);
     orphan.metadata.owner_references = None;
@@ -241,7 +241,7 @@ fn an_object_without_its_owner_is_nobodys() {
 }
 
 #[test]
-fn the_time_of_an_end_is_known_only_if_it_was_seen() {
+fn the_time_of_an_end_is_known_only_if_it_was_observed() {
     let ended = |name: &str, version| in_phase(name, name, "job", version, "Succeeded");
     let mut children = listed(&[pod("seen", "seen", "job", 5), ended("unseen", 5)]);
     children.applied::<PodRecord>(POD, &ended("seen", 11));
@@ -255,7 +255,7 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
 }
 
 #[test]
-fn an_answer_to_a_call_from_before_a_list_says_nothing() {
+fn a_response_to_a_request_from_before_a_list_is_ignored() {
     // The server was restored from a backup meanwhile: its lists and watches lack the pod.
     let mut children = listed(&[]);
     let epoch = children.epoch(POD);
@@ -269,7 +269,7 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 }
 
 #[test]
-fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
+fn a_pod_that_a_list_names_exists_even_if_it_was_gone_before() {
     // The server was restored from a backup meanwhile, so the deleted pod exists again.
     let mut children = listed(&[pod("a", "1", "j", 5)]);
     let epoch = children.epoch(POD);
@@ -285,7 +285,7 @@ fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
 
 /// The garbage collector also looks for an owner only in the object's own namespace, and so deletes the foreign pod.
 #[test]
-fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
+fn a_pod_of_another_namespace_does_not_count_for_the_job_whose_uid_it_names() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     let mut foreign = in_phase("a", "2", "j", 12, "Succeeded");
     foreign.metadata.namespace = Some("other".to_owned());
@@ -311,7 +311,7 @@ fn a_child_that_is_given_to_another_job_is_that_jobs_alone() {
 }
 
 #[test]
-fn what_is_said_to_be_absent_is_the_object_that_was_asked_for() {
+fn only_the_object_with_the_requested_uid_is_removed_as_gone() {
     let mut children = listed(&[pod("a", "2", "j", 5)]);
     let epoch = children.epoch(POD);
     children.confirm_gone::<PodRecord>(POD, "ns", "a", "1", epoch);
@@ -321,7 +321,7 @@ fn what_is_said_to_be_absent_is_the_object_that_was_asked_for() {
 }
 
 #[test]
-fn of_two_answers_during_a_list_the_newer_one_counts() {
+fn the_newer_of_two_responses_during_a_list_counts() {
     let mut children = listed(&[]);
     children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 19, "Succeeded"));

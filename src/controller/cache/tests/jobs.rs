@@ -56,7 +56,7 @@ fn the_newest_state_is_held() {
 }
 
 #[test]
-fn a_namesake_takes_the_place_and_is_told_of() {
+fn a_namesake_replaces_the_job_and_the_replacement_is_reported() {
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.applied(job("b", 9)).as_deref(), Some("a"));
     assert_eq!(held(&jobs).unwrap(), "b@9");
@@ -65,7 +65,7 @@ fn a_namesake_takes_the_place_and_is_told_of() {
 }
 
 #[test]
-fn what_the_watch_says_is_gone_is_gone() {
+fn an_object_that_the_watch_reports_deleted_is_gone() {
     // Versions may have gone back after a restore, so the UID decides.
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.deleted(&job("a", 3)), "a");
@@ -81,7 +81,7 @@ fn what_the_watch_says_is_gone_is_gone() {
 }
 
 #[test]
-fn an_answer_does_not_bring_back_what_is_gone() {
+fn a_response_does_not_restore_a_deleted_object() {
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.deleted(&job("a", 8)), "a");
     answer(&mut jobs, job("a", 9));
@@ -89,7 +89,7 @@ fn an_answer_does_not_bring_back_what_is_gone() {
 }
 
 #[test]
-fn an_answer_from_before_a_list_does_not_keep_what_the_list_lacks() {
+fn a_response_to_a_request_from_before_a_list_does_not_keep_an_unlisted_object() {
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
     answer(&mut jobs, job("a", 9));
@@ -100,7 +100,7 @@ fn an_answer_from_before_a_list_does_not_keep_what_the_list_lacks() {
 }
 
 #[test]
-fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
+fn a_list_does_not_revert_a_response_that_arrived_since_it_began() {
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
     answer(&mut jobs, job("a", 9));
@@ -110,7 +110,7 @@ fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
 }
 
 #[test]
-fn a_list_that_is_made_after_an_answer_overrules_it() {
+fn a_list_that_begins_after_a_response_overrules_it() {
     // The request came before the list, and the response after a restore from a backup without the change.
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
@@ -122,7 +122,7 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 }
 
 #[test]
-fn what_the_watch_is_past_an_answer_does_not_tell_better() {
+fn the_watch_takes_precedence_over_older_responses() {
     // The response is late, and before the list a backup without the change was restored.
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
@@ -146,7 +146,7 @@ fn a_list_after_a_restored_backup_wins_over_newer_versions() {
 }
 
 #[test]
-fn what_is_not_a_job_is_held_all_the_same() {
+fn an_undecodable_object_is_cached_as_well() {
     let odd =
         json!({"metadata": {"name": "job", "uid": "a"}, "spec": {"specs": 1}, "status": {"restartCount": 2}});
     match serde_json::from_value(odd).unwrap() {
@@ -164,7 +164,7 @@ fn what_is_not_a_job_is_held_all_the_same() {
 }
 
 #[test]
-fn whether_an_answer_or_a_list_that_overtook_it_is_newer_is_not_known() {
+fn a_response_that_a_list_overtook_cannot_be_ordered() {
     // The server was restored from a backup meanwhile, or the list was read before the write.
     let mut jobs = listed([job("a", 5)]);
     let epoch = jobs.epoch();
@@ -192,7 +192,7 @@ fn found(found: Reread<ToyJob>) -> String {
 }
 
 #[test]
-fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
+fn an_object_that_a_response_reports_gone_does_not_return_with_older_events() {
     let mut jobs = listed([job("b", 5)]);
     assert_eq!(ask(&mut jobs, None, 4), "held: false", "an older state");
     assert_eq!(ask(&mut jobs, None, 20), "gone: b");
@@ -211,7 +211,7 @@ fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
 }
 
 #[test]
-fn what_an_answer_says_is_gone_is_judged_by_the_version_of_a_list_under_way() {
+fn an_object_that_a_response_reports_gone_is_compared_with_a_list_in_progress() {
     for (page, expected) in [("12", None), ("30", Some("b@8"))] {
         let mut jobs = listed([job("a", 5)]);
         jobs.list_started();
@@ -224,7 +224,7 @@ fn what_an_answer_says_is_gone_is_judged_by_the_version_of_a_list_under_way() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_when_the_watch_is_past_it() {
+fn a_tombstone_is_removed_when_the_watch_has_passed_it() {
     let mut jobs = listed([job("a", 5)]);
     ask(&mut jobs, None, 20);
     jobs.bookmark(Version::parse("20"));
@@ -234,7 +234,7 @@ fn what_is_gone_is_forgotten_when_the_watch_is_past_it() {
 }
 
 #[test]
-fn an_answer_tells_what_a_watch_has_not() {
+fn a_response_updates_the_cache_ahead_of_the_watch() {
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(ask(&mut jobs, Some(job("a", 9)), 20), "held: true");
     assert_eq!(held(&jobs).unwrap(), "a@9");
@@ -246,7 +246,7 @@ fn an_answer_tells_what_a_watch_has_not() {
 }
 
 #[test]
-fn a_namesake_that_an_answer_brings_replaces_the_job() {
+fn a_namesake_in_a_response_replaces_the_job() {
     let mut jobs = listed([job("a", 5)]);
     let (was, epoch) = question(&jobs);
     assert_eq!(ask(&mut jobs, Some(job("b", 20)), 20), "gone: a");
@@ -258,7 +258,7 @@ fn a_namesake_that_an_answer_brings_replaces_the_job() {
 }
 
 #[test]
-fn a_question_from_before_a_list_is_to_be_asked_again() {
+fn a_read_from_before_a_list_must_be_repeated() {
     let mut jobs = listed([job("a", 5)]);
     let (was, epoch) = question(&jobs);
     jobs.list_started();
@@ -270,7 +270,7 @@ fn a_question_from_before_a_list_is_to_be_asked_again() {
 }
 
 #[test]
-fn what_is_no_object_is_no_job() {
+fn a_value_that_is_not_an_object_is_not_a_job() {
     for value in [json!([{"name": "job"}, {}, {}]), json!([]), json!(5), json!(null)] {
         assert!(
             serde_json::from_value::<StoredJob<ToyJob>>(value.clone()).is_err(),

@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn statuses_that_were_seen_are_repaired_once_and_the_job_ends() {
+fn known_invalid_statuses_are_repaired_once_and_the_job_ends() {
     for status in [
         json!({"startTime": "9999-12-31T23:59:59Z"}),
         json!({"startTime": "9998-01-01T00:00:00Z", "completionTime": "9998-01-01T00:00:00Z"}),
@@ -247,7 +247,7 @@ fn statuses_that_were_seen_are_repaired_once_and_the_job_ends() {
 }
 
 #[test]
-fn what_can_be_read_is_kept_and_what_cannot_is_named() {
+fn readable_fields_are_kept_and_unreadable_ones_are_named() {
     let status = json!({
         "conditions": [{"type": "Created", "status": "True", "reason": "r", "lastUpdateTime": 5}],
         "restartCount": "three",
@@ -270,7 +270,7 @@ fn what_can_be_read_is_kept_and_what_cannot_is_named() {
 }
 
 #[test]
-fn a_job_that_cannot_be_read_gets_its_condition_once_whatever_its_status_says() {
+fn an_undecodable_job_gets_its_condition_once_with_any_status() {
     let mut world = World::new(json!({"restartCount": "three", "conditions": 7}));
     world.job["spec"] = json!({"specs": 1});
     let status = world.settle();
