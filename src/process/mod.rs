@@ -147,7 +147,7 @@ pub fn print_definition<J: TrainingJob>() -> ExitCode {
 #[non_exhaustive]
 pub enum ProcessError {
     /// A name in `--enable-scheme` that is not a kind of this program.
-    #[error("--enable-scheme: {name:?} is not supported; known are {known}")]
+    #[error("--enable-scheme: {name:?} is not supported; must be one of {known}")]
     Kind {
         /// The given name.
         name: String,

@@ -37,7 +37,7 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
     let usage: [(&[&str], &str); 7] = [
         (
             &["--enable-scheme=MXJob,PyJob"],
-            "--enable-scheme: \"PyJob\" is not supported; known are MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob",
+            "--enable-scheme: \"PyJob\" is not supported; must be one of MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob",
         ),
         (
             &["--leader-election-renew-deadline=15s"],

@@ -115,7 +115,7 @@ async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
 async fn all_kinds_run_and_mpijobs_with_their_component() {
     let cluster = ControlPlane::shared().await;
     let all = training_operator(cluster, &["--enable-scheme=no-such-kind"]).await;
-    let all = all.split("known are ").nth(1).unwrap();
+    let all = all.split("must be one of ").nth(1).unwrap();
     let all: BTreeSet<&str> = all
         .lines()
         .next()
