@@ -105,7 +105,7 @@ pub(super) fn place(
                 Some(line) if comment.is_alone => above.entry(*line).or_default().push(&comment.text),
                 Some(line) => behind.entry(*line).or_default().push(&comment.text),
                 None => {
-                    let lost = format!("the comment is left out with its field: {}", comment.text);
+                    let lost = format!("the comment was removed with its field: {}", comment.text);
                     log.note(comment.at, "", lost);
                 }
             },

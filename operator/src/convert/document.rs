@@ -112,8 +112,8 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
     path.clone_into(&mut log.prefix);
     let Some(version) = versions::find(&api_version, &kind) else {
         if versions::has_no_counterpart(&api_version, &kind) {
-            let problem = format!("no kind of job here runs a {kind} of {api_version}");
-            let remedy = "leave it to its operator, or write a job of a kind that runs here";
+            let problem = format!("no current kind replaces {kind} of {api_version}");
+            let remedy = "leave the job to its operator, or rewrite it as a current kind";
             log.wrong(node.at, "kind", problem, remedy);
         }
         return;
@@ -131,7 +131,7 @@ fn rename(node: &mut Node, api_version: &str, (kind, today): (&str, &str), path:
         if old != new
             && let Some(value) = child(node, key)
         {
-            log.note(value.at, key, format!("{old} is {new} now"));
+            log.note(value.at, key, format!("changed from {old} to {new}"));
             value.content = scalar(new).content;
         }
     }

@@ -7,19 +7,19 @@ use kube_syntax::{field, item};
 use super::log::Log;
 use super::tree::{below, child, entries, is_null, items, take, text};
 
-const BY_THE_SERVER: &str = "it is left out: the API server writes it";
+const BY_THE_SERVER: &str = "removed: the API server sets it";
 
 /// Fields of the metadata, and the reason why they are removed.
 const METADATA: [(&str, &str); 8] = [
     (
         "clusterName",
-        "it is left out: no API server keeps it since Kubernetes 1.24",
+        "removed: Kubernetes 1.24 dropped this field",
     ),
     ("creationTimestamp", BY_THE_SERVER),
     ("generation", BY_THE_SERVER),
     (
         "initializers",
-        "it is left out: no API server keeps it since Kubernetes 1.16",
+        "removed: Kubernetes 1.16 dropped this field",
     ),
     ("managedFields", BY_THE_SERVER),
     ("resourceVersion", BY_THE_SERVER),
@@ -36,7 +36,7 @@ const FOREIGN_FINALIZER: &str = "finalizers.paddlepaddle.org";
 /// Removes such fields from a job.
 pub(super) fn remove(job: &mut Node, log: &mut Log<'_>) {
     if let Some(status) = take(job, "status") {
-        log.note(status.at, "status", "it is left out: the operator writes it");
+        log.note(status.at, "status", "removed: the operator writes it");
     }
     if let Some(metadata) = child(job, "metadata") {
         for (key, why) in METADATA {
@@ -50,7 +50,7 @@ pub(super) fn remove(job: &mut Node, log: &mut Log<'_>) {
         && let Some(gone) = take(annotations, LAST_APPLIED)
     {
         let path = field("metadata.annotations", LAST_APPLIED);
-        log.note(gone.at, &path, "it is left out: kubectl writes it");
+        log.note(gone.at, &path, "removed: kubectl writes it");
     }
     nulls(job, "", log);
     if let Some(spec) = child(job, "spec") {
@@ -66,7 +66,7 @@ fn finalizers(metadata: &mut Node, log: &mut Log<'_>) {
     let Some(found) = found else { return };
     let gone = all.remove(found);
     let is_empty = all.is_empty();
-    let what = "it is left out: only the paddle-operator would remove it, and the job could never be deleted";
+    let what = "removed: only the paddle-operator removes this finalizer; a job that keeps it could never be deleted";
     log.note(gone.at, &item("metadata.finalizers", found), what);
     if is_empty {
         take(metadata, "finalizers");
@@ -86,7 +86,7 @@ fn nulls(node: &mut Node, path: &str, log: &mut Log<'_>) {
             entries.retain(|entry| {
                 let goes = is_null(&entry.value);
                 if goes {
-                    let what = "null is left out: the API server drops it";
+                    let what = "removed: the API server drops null values";
                     log.note(entry.at, &field(path, &entry.key), what);
                 }
                 !goes
@@ -109,7 +109,7 @@ fn empty_fields(node: &mut Node, path: &str, log: &mut Log<'_>) {
     if node.text("serviceType") == Some("")
         && let Some(gone) = take(node, "serviceType")
     {
-        log.note(gone.at, &field(path, "serviceType"), "it is empty and left out");
+        log.note(gone.at, &field(path, "serviceType"), "removed: it is empty");
     }
     for entry in entries(node).into_iter().flatten() {
         let path = field(path, &entry.key);
@@ -119,7 +119,7 @@ fn empty_fields(node: &mut Node, path: &str, log: &mut Log<'_>) {
         }
         for key in ["apiVersion", "kind", "status"] {
             if let Some(gone) = take(&mut entry.value, key) {
-                let what = "it is left out: a pod template has none";
+                let what = "removed: a pod template has no such field";
                 log.note(gone.at, &field(&path, key), what);
             }
         }

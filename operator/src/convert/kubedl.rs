@@ -10,18 +10,18 @@ use super::tree::{below, child, entries, for_each_role, put, take};
 const FEATURES: [(&str, &str, &str); 3] = [
     (
         "cronPolicy",
-        "no job here runs by the clock",
+        "this operator does not run jobs on a schedule",
         "create the job from a CronJob",
     ),
     (
         "modelVersion",
-        "no model is built from a job's output here",
-        "build its image in a step of its own",
+        "this operator does not build models from the output of jobs",
+        "build the model's image in a separate step",
     ),
     (
         "cacheBackend",
-        "no cache is made for a job here",
-        "make it beforehand and mount its volume",
+        "this operator does not create caches for jobs",
+        "create the cache first and mount its volume",
     ),
 ];
 
@@ -35,7 +35,7 @@ pub(super) fn annotations(job: &mut Node, log: &mut Log<'_>) {
         log.note(
             annotation.at,
             &path,
-            "it has no effect here: only KubeDL reads it",
+            "has no effect: only KubeDL reads it",
         );
     }
 }
@@ -51,8 +51,8 @@ pub(super) fn features(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
     for_each_role(spec, specs, |name, role| {
         if let Some(spot) = take(role, "spotReplicaSpec") {
             let path = format!("spec.{specs}.{name}.spotReplicaSpec");
-            let what = "all replicas of a role are made from one template here";
-            log.lost(spot.at, &path, what, "give the whole role the priority class");
+            let what = "all replicas of a role must have the same template";
+            log.lost(spot.at, &path, what, "set the priority class in the role's template");
         }
     });
 }
@@ -77,12 +77,12 @@ fn features_at(node: &mut Node, path: &str, log: &mut Log<'_>) {
         put(scheduling, Entry { key, ..class });
     }
     if let Some(number) = take(scheduling, "priority") {
-        let what = "a job's priority is that of a class here";
+        let what = "a job's priority must be that of a priority class";
         log.lost(
             number.at,
             &format!("{path}.priority"),
             what,
-            "name a priorityClass",
+            "set priorityClass",
         );
     }
 }

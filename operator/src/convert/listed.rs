@@ -159,18 +159,18 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
                 "name an image",
             );
         } else if uses_image {
-            "it is the image of all containers that named none"
+            "moved to all containers that had no image"
         } else {
-            "it is left out: all containers name their images"
+            "removed: all containers have an image"
         };
         log.note(image.at, &format!("spec.{name}"), to);
     }
     if let Some((id, name)) = take_any(spec, &["RuntimeId", "runtimeId", "runtimeid"]) {
-        let what = "it is left out: pods and services are named after the job, the role and the index";
+        let what = "removed: pods and services are named after the job, the role and the index";
         log.note(id.at, &format!("spec.{name}"), what);
     }
     for field in kind.unread {
-        leave_out(spec, field, "spec", "no operator has read it", log);
+        leave_out(spec, field, "spec", "no operator ever read it", log);
     }
     if kind.needs_mode && !has(spec, "jobMode") {
         log.wrong(at, "spec.jobMode", "missing", "set it to dist or local");
@@ -207,7 +207,7 @@ fn roles(
     let mut known = BTreeSet::new();
     let mut roles = Vec::new();
     let replicas = items(&mut list.value).map(std::mem::take).unwrap_or_else(|| {
-        log.wrong(list.at, path, "it is no list", "list the replicas of each type");
+        log.wrong(list.at, path, "must be a list", "list the replicas of each type");
         Vec::new()
     });
     for (n, mut replica) in replicas.into_iter().enumerate() {
@@ -222,17 +222,17 @@ fn roles(
         }
         let is_default = take(&mut replica, "IsDefaultPS");
         if let Some(flag) = is_default.filter(|_| has(&replica, "template")) {
-            let what = "it is left out: there is a template";
+            let what = "removed: the replica has a template";
             log.note(flag.at, &format!("{path}.IsDefaultPS"), what);
         }
         if !has(&replica, "template") {
             let at = replica.at;
             let field = format!("{path}.template");
             if kind.served == Some(type_) {
-                let what = "without one, the operator ran a server of its own";
-                log.lost(at, &field, what, "name an image and a command that serve");
+                let what = "the former operator ran its own server in a replica without a template";
+                log.lost(at, &field, what, "add a template that runs the server");
             } else {
-                log.wrong(at, &field, "it is missing", "add the pod that the replica runs");
+                log.wrong(at, &field, "missing", "add the replica's pod template");
             }
             continue;
         }
@@ -272,7 +272,7 @@ fn role_of(
         let at = named.as_ref().map_or(replica.at, |(entry, _)| entry.at);
         let all: Vec<_> = kind.roles.iter().map(|(type_, _)| *type_).collect();
         let field = format!("{path}.{}", kind.role[0]);
-        let problem = format!("{type_:?} is not known");
+        let problem = format!("unknown type {type_:?}");
         log.wrong(at, &field, problem, &format!("use one of {}", all.join(", ")));
     }
     found
@@ -291,17 +291,17 @@ fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
     });
     let from = format!("{path}.template.spec.restartPolicy");
     if has(replica, "restartPolicy") {
-        log.note(policy.at, &from, "it is left out: the role's own counts");
+        log.note(policy.at, &from, "removed: the role's restartPolicy takes precedence");
         return;
     }
     if text(&policy.value) == Some("Never") {
-        log.note(policy.at, &from, "it is restartPolicy of the role now");
+        log.note(policy.at, &from, "moved to the role's restartPolicy");
     } else {
         policy.value.content = scalar("ExitCode").content;
         log.note(
             policy.at,
             &from,
-            "it is ExitCode of the role now: a replica is restarted after exit codes from 128 on, as before",
+            "moved to the role's restartPolicy as ExitCode: exit codes of 128 or more restart the replica, as before",
         );
     }
     let before = index(replica, "template").unwrap_or(0);
@@ -322,7 +322,7 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
                 at,
                 &field,
                 format!(
-                    "it is left out: only the {}'s port is used",
+                    "removed: only the {}'s port is used",
                     kind.root.unwrap_or_default()
                 ),
             );
@@ -332,7 +332,7 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
     let number = match named.as_ref().map(|(entry, _)| integer(&entry.value)) {
         None => kind.default_port,
         Some(Some(number)) => number,
-        Some(None) => return log.wrong(at, &field, "it is no number", "use a port from 1 to 65535"),
+        Some(None) => return log.wrong(at, &field, "must be a number", "use a port from 1 to 65535"),
     };
     let Some(container) = container(replica, kind.container) else {
         return;
@@ -348,16 +348,16 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
     match own {
         Some(own) if own_number(own) == Some(number) => {
             if named.is_some() {
-                log.note(at, &field, format!("it is left out: {place} says the same"));
+                log.note(at, &field, format!("removed: {place} has the same number"));
             }
         }
         Some(own) => {
             put(own, entry("containerPort", scalar(number)));
-            log.note(at, &field, format!("it is {place} now, which had another number"));
+            log.note(at, &field, format!("moved to {place}, which had another number"));
         }
         None if number == kind.default_port => {
             if named.is_some() {
-                log.note(at, &field, "it is left out: it is the default");
+                log.note(at, &field, "removed: it is the default");
             }
         }
         None => {
@@ -378,7 +378,7 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
             if let Some(ports) = child(container, "ports").and_then(items) {
                 ports.push(port);
             }
-            log.note(at, &field, format!("it is {place} now"));
+            log.note(at, &field, format!("moved to {place}"));
         }
     }
 }
@@ -421,34 +421,34 @@ fn chief(spec: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         role.is_some_and(|(_, role)| spec.get(kind.specs).is_some_and(|specs| has(specs, role)))
     };
     if kind.has_mode && index == 0 && kind.deciding.contains(&&*name) {
-        let what = "it is left out: the scheduler's end is the job's, which comes after its workers' ends, and without \
-                    a scheduler all workers decide";
+        let what = "removed: the job ends with its scheduler, which ends after the workers; without a scheduler, the \
+                    job ends with its workers";
         return log.note(policy.at, "spec.terminationPolicy", what);
     }
     let decides = kind.deciding.iter().find(|type_| is_there(type_));
     if index == 0 && !kind.has_mode && decides.is_none_or(|decides| *decides == name) {
-        let what = format!("it is left out: the end of {name} 0 is the job's without it");
+        let what = format!("removed: the job ends with {name} 0 by default");
         return log.note(policy.at, "spec.terminationPolicy", what);
     }
     let (others, remedy) = match kind.has_mode {
         true => (
-            "the scheduler's or the workers'",
-            "have the scheduler end with it",
+            "the scheduler or the workers",
+            "make the scheduler end when that replica ends",
         ),
         false => (
-            "the MASTER's, or without one the first worker's,",
-            "have that one end with it",
+            "the MASTER or, without a MASTER, the first WORKER",
+            "make that replica end at the same time",
         ),
     };
-    let what = format!("the end of {name} {index} was the job's, and none but {others} is");
+    let what = format!("the job ended with {name} {index}, but now it ends with {others}");
     log.lost(policy.at, "spec.terminationPolicy", &what, remedy);
 }
 
 /// Reports the TensorBoard of a TfJob as lost.
 fn tensorboard(spec: &mut Node, log: &mut Log<'_>) {
     if let Some((board, name)) = take_any(spec, &["tensorboard", "tensorBoard"]) {
-        let what = "a TFJob runs no TensorBoard";
-        let remedy = "run it as a Deployment of its own";
+        let what = "a TFJob does not run TensorBoard";
+        let remedy = "run TensorBoard as a separate Deployment";
         log.lost(board.at, &format!("spec.{name}"), what, remedy);
     }
 }

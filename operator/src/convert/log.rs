@@ -55,7 +55,7 @@ impl<'a> Log<'a> {
 
     /// Reports that a field has a new path.
     pub(super) fn moved(&mut self, at: Position, from: &str, to: &str) {
-        let to = format!("it is {}{to} now", self.prefix);
+        let to = format!("moved to {}{to}", self.prefix);
         self.note(at, from, to);
     }
 
@@ -67,9 +67,9 @@ impl<'a> Log<'a> {
     /// Reports a field or feature that current kinds lack. This is an error unless such fields may be removed.
     pub(super) fn lost(&mut self, at: Position, path: &str, what: &str, remedy: &str) {
         if self.lossy {
-            self.add(Severity::Warning, at, path, format!("{what}: it is left out"), "");
+            self.add(Severity::Warning, at, path, format!("{what}: removed"), "");
         } else {
-            let remedy = format!("{remedy}, or leave it out by --lossy");
+            let remedy = format!("{remedy}, or remove the field with --lossy");
             self.add(Severity::Error, at, path, what.to_owned(), &remedy);
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Log<'a> {
     /// Reports an error that `validate` found in the new object.
     pub(super) fn refused(&mut self, finding: Finding) {
         let remedy = match unknown::is_unknown(&finding) {
-            true => format!("{}, or leave it out by --lossy", finding.remedy),
+            true => format!("{}, or remove the field with --lossy", finding.remedy),
             false => finding.remedy,
         };
         self.findings.push(Finding {

@@ -191,7 +191,7 @@ pub(super) fn name_roles(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
             continue;
         }
         (*today).clone_into(&mut named[n].key);
-        log.note(named[n].at, &path, format!("it is {today} now"));
+        log.note(named[n].at, &path, format!("renamed to {today}"));
     }
 }
 
@@ -227,7 +227,7 @@ pub(super) fn keep_policy(
     let is_set = spec.get("runPolicy").is_some_and(|nested| has(nested, field));
     if !is_set && let Some(nested) = tree::mapping(spec, &["runPolicy"]) {
         put(nested, entry(field, scalar(value)));
-        let what = format!("it is {value}, the {operator}'s default");
+        let what = format!("set to {value}, the {operator}'s default");
         log.note(at, &format!("spec.runPolicy.{field}"), what);
     }
 }
@@ -239,7 +239,7 @@ pub(super) fn keep_restart(role: &mut Node, path: &str, (policy, operator): (&st
         take(role, "restartPolicy");
         let before = tree::index(role, "template").unwrap_or(usize::MAX);
         insert(role, before, entry("restartPolicy", scalar(policy)));
-        let what = format!("it is {policy}, the {operator}'s default");
+        let what = format!("set to {policy}, the {operator}'s default");
         log.note(at, &format!("{path}.restartPolicy"), what);
     }
 }
@@ -270,7 +270,7 @@ fn rename_containers(spec: &mut Node, kind: &Mapped, is_former: bool, log: &mut 
             log.note(
                 name.at,
                 &path,
-                format!("it is {today} now, as the framework's container is called"),
+                format!("renamed to {today}, the name of the framework's container"),
             );
             name.content = scalar(today).content;
         }

@@ -1,4 +1,4 @@
-//! `training-operator convert`: jobs of all older shapes, as jobs of today's.
+//! `training-operator convert`: converts jobs of former versions and operators to the current API version.
 
 mod comments;
 mod document;
@@ -32,7 +32,7 @@ pub(crate) use policies::POLICIES;
 pub(crate) use versions::{Unserved, unserved};
 
 const HELP: &str = "\
-Converted are jobs of every version that was released, to kubeflow.org/v1 with a runPolicy:
+Jobs of every released version are converted to kubeflow.org/v1 with a runPolicy:
   MXJob        kubeflow.org/v1alpha1, v1alpha2, v1beta1; MxJob of mxnet.mlkube.io/v1beta1
   TFJob        kubeflow.org/v1alpha1, v1alpha2, v1beta1, v1beta2; TfJob of tensorflow.org and mlkube.io
   PyTorchJob   kubeflow.org/v1alpha1, v1alpha2, v1beta1, v1beta2
@@ -40,10 +40,12 @@ Converted are jobs of every version that was released, to kubeflow.org/v1 with a
   XGBoostJob   xgboostjob.kubeflow.org/v1alpha1, v1
   PaddleJob    batch.paddlepaddle.org/v1
   KubeDL's TFJob, PyTorchJob, MPIJob and XGBoostJob of training.kubedl.io/v1alpha1
-and those of kubeflow.org/v1 with policies at the top of the spec. Fields that clusters add when they export
-an object, and nulls, are left out. All else stays as it is, byte for byte. Comments stay with their fields;
-anchors are written out. Each change is logged on standard error, and defaults that were others are written
-into the job. What is written passes `validate`; a job that would not is an error.
+and jobs of kubeflow.org/v1 with policies at the top of the spec.
+
+Fields that clusters add to exported objects, and null values, are removed. Everything else is left unchanged,
+byte for byte. Comments stay with their fields; anchors are expanded. Each change is logged to standard error.
+Defaults that differ from the current ones are written into the job. The result passes `validate`; a job that
+would not pass it is an error.
 
 Examples:
   training-operator convert old.yaml > new.yaml
@@ -52,36 +54,35 @@ Examples:
   kubectl get mxjobs.v1beta1.kubeflow.org -o yaml | training-operator convert - | kubectl apply -f -
 
 Exit codes:
-  0  all is converted; with --check, nothing would change
-  1  a job has what today's kinds have not, or is not valid; with --check, something would change
-  2  a file that cannot be read or written, bad YAML, or bad usage";
+  0  all jobs are converted; with --check, no file would change
+  1  a job uses a feature that current kinds lack, or is not valid; with --check, a file would change
+  2  a file cannot be read or written, bad YAML, or bad usage";
 
-/// Turn jobs of older versions and operators into today's.
+/// Convert jobs of former versions and operators to the current API version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the files anew instead of printing them.
+    /// Overwrite the files instead of printing the jobs.
     #[arg(long, conflicts_with = "check")]
     in_place: bool,
-    /// Print and write no jobs; tell whether any would change.
+    /// Write nothing; exit with code 1 if a file would change.
     #[arg(long)]
     check: bool,
-    /// Leave out, with a warning, what today's kinds have not.
+    /// Remove fields that current kinds lack, with a warning for each, instead of failing.
     #[arg(long)]
     lossy: bool,
 }
 
-/// What a file becomes.
+/// A file after the conversion.
 struct Converted {
     text: String,
-    /// Whether it is another than before.
+    /// True if the text differs from the file's.
     changes: bool,
-    /// Whether a job in it cannot be converted.
+    /// True if a job in the file cannot be converted.
     has_errors: bool,
-    /// True if a job is in it.
     has_job: bool,
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let mut all = String::new();
     for source in sources(&arguments.files) {
         let name = source.name.clone();
-        let Some(converted) = file(source, arguments.lossy, &mut check)? else {
+        let Some(converted) = convert_file(source, arguments.lossy, &mut check)? else {
             is_unreadable = true;
             continue;
         };
@@ -108,7 +109,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
         }
     }
     if !has_job && !is_unreadable {
-        report::note("there is no training job in the files: nothing is converted");
+        report::note("no training job found; nothing was converted");
     }
     if is_unreadable {
         return Ok(exit::bad_input());
@@ -122,9 +123,9 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The new text of a file, or nothing if it cannot be read. What is to be told of it is told.
-fn file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option<Converted>, Failure> {
-    let tell = |at, problem, remedy: &str| {
+/// Converts a file and prints the findings. Returns `None` if the file cannot be read or parsed.
+fn convert_file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option<Converted>, Failure> {
+    let unreadable = |at, problem, remedy: &str| {
         report::print(&[Finding {
             severity: Severity::Error,
             file: source.name.clone(),
@@ -137,7 +138,7 @@ fn file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option
     };
     let text = match source.text {
         Ok(text) => text,
-        Err(problem) => return tell(None, problem, ""),
+        Err(problem) => return unreadable(None, problem, ""),
     };
     let mut converted = Converted {
         text: String::new(),
@@ -153,7 +154,7 @@ fn file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option
             Err(Problem::Syntax(error)) => {
                 let mut at = error.at;
                 at.line += document.lines;
-                return tell(Some(at), error.problem, error.remedy);
+                return unreadable(Some(at), error.problem, error.remedy);
             }
         };
         log.findings.sort_by_key(|finding| finding.at);
@@ -166,7 +167,7 @@ fn file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option
     Ok(Some(converted))
 }
 
-/// Puts a file's text behind others', as a document of its own.
+/// Appends the text of a file, as a separate document.
 fn append(all: &mut String, text: &str) {
     if !all.is_empty() && !text.is_empty() {
         if !all.ends_with('\n') {
@@ -179,9 +180,9 @@ fn append(all: &mut String, text: &str) {
     all.push_str(text);
 }
 
-/// Writes a file so that it is there with its old text or its new one, whatever happens meanwhile.
+/// Replaces the text of a file atomically: if the process is killed, the file has its old text or its new one.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // A link stays one.
+    // A symbolic link must stay a link, so its target is replaced.
     let file = fs::canonicalize(file)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".converted");

@@ -69,9 +69,9 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
         }
         Origin::Ssh => {
             let Some(spec) = child(job, "spec") else { return };
-            let how = "by SSH under the mpi-operator; here mpirun starts processes in the workers by exec through the API \
-                       server, so that images need no sshd and pods get no keys";
-            log.note(at, "spec", format!("workers were reached {how}"));
+            let what = "the mpi-operator connected to workers by SSH; with this operator, mpirun starts their processes \
+                        with exec through the API server, so images need no sshd and pods get no keys";
+            log.note(at, "spec", what);
             mapped::name_roles(spec, &MPI, log);
             move_some(spec, &POLICIES, log);
             ssh(spec, log);
@@ -91,7 +91,7 @@ fn allow_two_policies(spec: &mut Node, log: &mut Log<'_>) {
         return;
     };
     if matches!(text(policy), Some("Always" | "ExitCode")) {
-        let what = "it is OnFailure now, as the mpi-operator read it";
+        let what = "changed to OnFailure, as the mpi-operator interpreted it";
         log.note(policy.at, &format!("spec.{SPECS}.Launcher.restartPolicy"), what);
         policy.content = scalar("OnFailure").content;
     }
@@ -106,8 +106,8 @@ fn keep_launcher(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let place = launcher.at;
     keep_restart(launcher, &path, ("OnFailure", OPERATOR), log);
     if launcher.text("restartPolicy") == Some("Never") {
-        let what = "a launcher that fails is not replaced here; the mpi-operator replaced it up to backoffLimit times, as \
-                    OnFailure does";
+        let what = "this operator does not restart a launcher that fails; the mpi-operator restarted it up to backoffLimit \
+                    times, as OnFailure does";
         log.note(place, &format!("{path}.restartPolicy"), what);
     } else {
         keep_policy(spec, ("backoffLimit", BACKOFF_LIMIT), OPERATOR, at, log);
@@ -123,34 +123,34 @@ fn distribution(spec: &mut Node, key: &str, log: &mut Log<'_>) {
             log.note(
                 named.at,
                 &path,
-                "it is left out: the hostfile is Open MPI's, as before",
+                "removed: the hostfile has Open MPI's format, as before",
             );
         }
         word => {
             let what = format!(
-                "the hostfile /etc/mpi/hostfile is Open MPI's (host slots=n), which {} does not read",
-                word.unwrap_or("the other implementation")
+                "/etc/mpi/hostfile has Open MPI's format (host slots=n), which {} cannot read",
+                word.unwrap_or("another implementation")
             );
-            log.lost(named.at, &path, &what, "have the launcher write one from it");
+            log.lost(named.at, &path, &what, "convert the hostfile in the launcher");
         }
     }
 }
 
 /// Converts the fields that only `v2beta1` has.
 fn ssh(spec: &mut Node, log: &mut Log<'_>) {
-    leave_out(spec, "sshAuthMountPath", "spec", "no keys are mounted", log);
+    leave_out(spec, "sshAuthMountPath", "spec", "pods get no SSH keys", log);
     distribution(spec, "mpiImplementation", log);
     if let Some(flag) = take(spec, "runLauncherAsWorker") {
         let path = "spec.runLauncherAsWorker";
         if matches!(flag.value.content, Content::Scalar(serde_json::Value::Bool(true))) {
-            let what = "no processes are started in the launcher's own pod here";
+            let what = "the launcher's pod runs no worker processes";
             log.lost(flag.at, path, what, "add a worker with the launcher's resources");
         } else {
-            log.note(flag.at, path, "it is left out: no launcher is a worker here");
+            log.note(flag.at, path, "removed: the launcher's pod runs no worker processes");
         }
     }
     if spec.text("launcherCreationPolicy").unwrap_or_default().is_empty() {
-        let what = "it is WaitForWorkersReady without one here, and was AtStartup: the launcher is made once all workers run";
+        let what = "the default is now WaitForWorkersReady instead of AtStartup: the launcher is created once all workers run";
         log.note(spec.at, "spec.launcherCreationPolicy", what);
     }
     if let Some(nested) = child(spec, "runPolicy")
@@ -174,7 +174,7 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
                     container,
                     key,
                     &path,
-                    "workers run no sshd, they sleep until mpirun needs them",
+                    "workers need no sshd; they sleep until mpirun starts processes in them",
                     log,
                 );
             }

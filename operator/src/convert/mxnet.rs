@@ -35,16 +35,16 @@ pub(super) fn mode(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         "" => {
             take(spec, "jobMode");
             insert(spec, 0, entry("jobMode", scalar("MXTrain")));
-            return log.note(at, "spec.jobMode", "it is MXTrain, as it was without one");
+            return log.note(at, "spec.jobMode", "set to MXTrain, the former default");
         }
-        "dist" => log.note(place, "spec.jobMode", "dist is MXTrain now"),
+        "dist" => log.note(place, "spec.jobMode", "changed from dist to MXTrain"),
         "local" => {
-            let what = "local is MXTrain of one worker now, which gets the DMLC variables too";
+            let what = "changed from local to MXTrain with one worker, which also gets the DMLC variables";
             log.note(place, "spec.jobMode", what);
         }
         "MXTrain" | "MXTune" => return,
         _ => {
-            let problem = format!("{named:?} is not known");
+            let problem = format!("unknown mode {named:?}");
             return log.wrong(place, "spec.jobMode", problem, "use dist or local");
         }
     }
@@ -66,7 +66,7 @@ fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     if by_code {
         put(spec, entry("compatibility", scalar("MXNetOperator")));
         let what =
-            "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
+            "set to MXNetOperator: with ExitCode, only exit codes 130, 137, 138 and 143 restart a replica";
         log.note(at, "spec.compatibility", what);
     }
 }
@@ -77,11 +77,11 @@ fn move_label(name: &str, role: &mut Node, log: &mut Log<'_>) {
     let path = format!("spec.mxReplicaSpecs.{name}");
     let is_empty = is_null(&label.value) || text(&label.value) == Some("");
     if is_empty {
-        log.note(label.at, &format!("{path}.label"), "it is empty and left out");
+        log.note(label.at, &format!("{path}.label"), "removed: it is empty");
     } else if let Some(annotations) = mapping(role, &TUNER_KEY) {
         let to = format!("{path}.template.metadata.annotations.tuner-server-key");
         if has(annotations, "tuner-server-key") {
-            let counts = format!("it is left out: {}{to} counts", log.prefix);
+            let counts = format!("removed: {}{to} takes precedence", log.prefix);
             log.note(label.at, &format!("{path}.label"), counts);
         } else {
             log.moved(label.at, &format!("{path}.label"), &to);

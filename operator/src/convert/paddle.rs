@@ -51,15 +51,15 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
     }
     if let Some((at, mode)) = &intranet {
         let what = match &**mode {
-            "Host" => "it is hostNetwork of all roles now",
-            _ => "it is left out: pods find each other by their services",
+            "Host" => "moved to hostNetwork of all roles",
+            _ => "removed: pods find each other through their services",
         };
         log.note(*at, "spec.intranet", what);
     }
     if roles.is_empty() {
         return;
     }
-    let what = "pods get PADDLE_MASTER, PADDLE_NNODES and what else paddle.distributed.launch reads, and no longer \
+    let what = "pods get PADDLE_MASTER, PADDLE_NNODES and the other variables that paddle.distributed.launch reads, instead of \
                 PADDLE_TRAINER_ENDPOINTS, PADDLE_PSERVERS_IP_PORT_LIST, TRAINING_ROLE and PADDLE_TRAINER_ID";
     let all = Node {
         at,
@@ -69,7 +69,7 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
         log.warn(
             at,
             "spec",
-            format!("{what}: start the program by python -m paddle.distributed.launch"),
+            format!("{what}; start the program with python -m paddle.distributed.launch"),
         );
     } else {
         log.note(at, "spec", what);
@@ -80,26 +80,26 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
 /// Removes the features that current jobs lack.
 fn features(spec: &mut Node, log: &mut Log<'_>) {
     if let Some(heter) = take(spec, "heter") {
-        let what = "a PaddleJob has no heterogeneous workers here";
-        log.lost(heter.at, "spec.heter", what, "run them as a job of their own");
+        let what = "a PaddleJob has no heterogeneous workers";
+        log.lost(heter.at, "spec.heter", what, "run them as a separate job");
     }
     if let Some(elastic) = take(spec, "elastic") {
-        let what = "the operator keeps no etcd server for elastic training";
-        let remedy = "have paddle.distributed.launch find its peers by PADDLE_MASTER";
+        let what = "this operator runs no etcd server for elastic training";
+        let remedy = "let paddle.distributed.launch find its peers through PADDLE_MASTER";
         log.lost(elastic.at, "spec.elastic", what, remedy);
     }
     if let Some(samples) = take(spec, "sampleSetRef") {
-        let what = "no set of samples is cached for a job here";
-        let remedy = "mount a volume with the data in its templates";
+        let what = "this operator does not cache sample sets";
+        let remedy = "mount a volume with the data in the job's templates";
         log.lost(samples.at, "spec.sampleSetRef", what, remedy);
     }
     if let Some(gloo) = take(spec, "withGloo") {
         if integer(&gloo.value).unwrap_or(0) > 0 {
             let why =
-                "paddle.distributed.launch sets Gloo up, and the PADDLE_GLOO variables are not set here";
-            log.note(gloo.at, "spec.withGloo", format!("it is left out: {why}"));
+                "paddle.distributed.launch sets up Gloo without the PADDLE_GLOO variables";
+            log.note(gloo.at, "spec.withGloo", format!("removed: {why}"));
         } else {
-            log.note(gloo.at, "spec.withGloo", "it is left out: 0 says nothing");
+            log.note(gloo.at, "spec.withGloo", "removed: 0 has no effect");
         }
     }
 }
@@ -121,22 +121,21 @@ fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         "OnFailure" | "OnCompletion" | "" => "Running",
         _ => return,
     };
-    let pods_of_failures = match today {
-        "All" => "all pods go at the end",
-        "None" => "no pods go at the end",
+    let deleted = match today {
+        "All" => "all pods are deleted at the end",
+        "None" => "no pods are deleted at the end",
         _ if word == "OnFailure" => {
-            "what still runs goes at the end; before, all pods went after a failure, and none after a success"
+            "running pods are deleted at the end; formerly, all pods were deleted after a failure and none after a success"
         }
         _ => {
-            "what still runs goes at the end; before, all pods went after a success, and none after a failure"
+            "running pods are deleted at the end; formerly, all pods were deleted after a success and none after a failure"
         }
     };
-    let named = if word.is_empty() {
-        "without one it".to_owned()
-    } else {
-        word
+    let change = match word.is_empty() {
+        true => format!("set to {today}"),
+        false => format!("changed from {word} to {today}"),
     };
-    log.note(place, path, format!("{named} is {today} now: {pods_of_failures}"));
+    log.note(place, path, format!("{change}: {deleted}"));
     take(spec, "cleanPodPolicy");
     let mut new = entry("cleanPodPolicy", scalar(today));
     new.at = place;
@@ -152,21 +151,21 @@ fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
             role,
             key,
             path,
-            "the number of replicas does not change by itself",
+            "the number of replicas is fixed",
             log,
         );
     }
     let from = format!("{path}.template.spec.restartPolicy");
     let policy = match take_restart_policy(role) {
         Some((at, word)) if !word.is_empty() => {
-            log.note(at, &from, "it is restartPolicy of the role now");
+            log.note(at, &from, "moved to the role's restartPolicy");
             word
         }
         _ => {
             log.note(
                 role.at,
                 &from,
-                format!("it is {default} of the role, the paddle-operator's default"),
+                format!("set to {default} on the role, the paddle-operator's default"),
             );
             default.to_owned()
         }
@@ -187,7 +186,7 @@ fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
         log.note(
             name.at,
             &path,
-            "it is paddle now, as the framework's container is called",
+            "renamed to paddle, the name of the framework's container",
         );
         name.content = scalar(CONTAINER).content;
     }

@@ -40,7 +40,7 @@ pub(super) fn move_some(spec: &mut Node, policies: &[&str], log: &mut Log<'_>) -
                 go.at,
                 "spec.RunPolicy",
                 "must be a mapping",
-                "name policies in it",
+                "put the policies below it",
             );
         }
         found.extend(nested.unwrap_or_default().into_iter().map(|entry| {
@@ -66,7 +66,7 @@ pub(super) fn move_some(spec: &mut Node, policies: &[&str], log: &mut Log<'_>) -
             .get("runPolicy")
             .is_some_and(|nested| has(nested, &policy.key))
         {
-            let counts = format!("it is left out: {}{to} counts", log.prefix);
+            let counts = format!("removed: {}{to} takes precedence", log.prefix);
             log.note(policy.at, &path, counts);
         } else if let Some(nested) = mapping(spec, &["runPolicy"]) {
             log.moved(policy.at, &path, &to);
@@ -91,7 +91,7 @@ pub(super) fn keep_clean_up(
         && let Some(nested) = mapping(spec, &["runPolicy"])
     {
         put(nested, entry("cleanPodPolicy", scalar(policy)));
-        let what = format!("it is {policy}, the {operator}'s default");
+        let what = format!("set to {policy}, the {operator}'s default");
         log.note(at, "spec.runPolicy.cleanPodPolicy", what);
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn move_scheduler(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
         }
         return;
     };
-    let to = "it is template.spec.schedulerName of all roles now";
+    let to = "moved to template.spec.schedulerName of all roles";
     log.note(named.at, "spec.schedulerName", to);
     let mut first = Some(named.at);
     for_each_role(spec, specs, |_, role| {
@@ -140,7 +140,7 @@ pub(super) fn leave_out(
     log.note(
         gone.at,
         &format!("{path}.{key}"),
-        format!("it is left out: {why}"),
+        format!("removed: {why}"),
     );
     Some(gone)
 }

@@ -33,7 +33,7 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
             log.note(
                 named.at,
                 "spec.processingResourceType",
-                "it is a limit of the workers now",
+                "moved to the resource limits of the workers",
             );
             if word == "cpu" { word } else { RESOURCE.to_owned() }
         }
@@ -51,8 +51,8 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     ] {
         let Some((at, _)) = per_node else { continue };
         let what = match counted {
-            Some(_) => "it is left out: each worker has its devices now",
-            None => "it is left out: without a number of devices it said nothing",
+            Some(_) => "removed: each worker sets its own devices",
+            None => "removed: it has no effect without a number of devices",
         };
         log.note(at, &format!("spec.{field}"), what);
     }
@@ -62,7 +62,7 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     launcher_on_master(spec, log);
     let workers = match (gpus, units) {
         (Some(_), Some((at, _))) => {
-            let problem = "the job has gpus and processingUnits";
+            let problem = "must not be set together with gpus";
             return log.wrong(at, "spec.processingUnits", problem, "keep one of the two");
         }
         (Some(total), None) => share(total, ("gpus", "gpusPerNode"), per_node[0], log),
@@ -80,7 +80,7 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let Some(workers) = workers else { return };
     if let Some((at, _)) = replicas {
         if workers.units.is_some() {
-            let what = "it is left out: the number of devices said how many workers there were";
+            let what = "removed: the number of devices determined the number of workers";
             log.note(at, "spec.replicas", what);
         } else {
             log.moved(at, "spec.replicas", "spec.mpiReplicaSpecs.Worker.replicas");
@@ -92,13 +92,13 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         && !has(spec, "slotsPerWorker")
     {
         put(spec, entry("slotsPerWorker", scalar(slots)));
-        let what = format!("it is {slots}, the number of devices of a worker, as it was without one");
+        let what = format!("set to {slots}, the number of devices of a worker, which was the default");
         log.note(at, "spec.slotsPerWorker", what);
     }
     log.moved(
         template.at,
         "spec.template",
-        "spec.mpiReplicaSpecs: Launcher, without resources, and Worker, without command,",
+        "spec.mpiReplicaSpecs, as Launcher without resources and Worker without command",
     );
     let worker = worker(template.clone(), workers.units, &resource);
     put_roles(spec, launcher(template), worker, workers.replicas);
@@ -134,17 +134,17 @@ fn share(
         _ if total < each => (1, total),
         _ if total % each == 0 => (total / each, each),
         _ => {
-            let problem = format!("{total} is no multiple of {each}, the devices of a node");
-            let remedy = format!("set spec.{per_node_field} to the devices that a node has");
+            let problem = format!("must be a multiple of {each}, the devices of a node (is {total})");
+            let remedy = format!("set spec.{per_node_field} to the number of devices of a node");
             log.wrong(at, &path, problem, &remedy);
             return None;
         }
     };
-    let shares = format!("it is {replicas} of Worker.replicas with {units} each now");
+    let shares = format!("changed to {replicas} workers with {units} devices each");
     if per_node.is_none() && total > 1 {
         let what = format!(
-            "{shares}: nodes of {each} devices, as in the mpi-operator's manifests; set spec.{per_node_field} before if yours \
-             had others"
+            "{shares}, for nodes of {each} devices as in the mpi-operator's manifests; if your nodes have another number, \
+             set spec.{per_node_field} before the conversion"
         );
         log.warn(at, &path, what);
     } else {
@@ -175,7 +175,7 @@ fn launcher_on_master(spec: &mut Node, log: &mut Log<'_>) {
     };
     let path = "spec.launcherOnMaster";
     if matches!(flag.value.content, Content::Scalar(Value::Bool(true))) {
-        let what = "a launcher is placed by its template here";
+        let what = "the launcher's template must select its node";
         log.lost(
             flag.at,
             path,
@@ -183,7 +183,7 @@ fn launcher_on_master(spec: &mut Node, log: &mut Log<'_>) {
             "set nodeSelector and tolerations in the Launcher's template",
         );
     } else {
-        log.note(flag.at, path, "it is left out: it says nothing");
+        log.note(flag.at, path, "removed: false has no effect");
     }
 }
 

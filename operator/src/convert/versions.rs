@@ -126,22 +126,22 @@ pub(crate) struct Unserved {
 /// Describes an object of a version that `convert` reads but that is not served. `file` is the object's file.
 pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unserved> {
     let version = find(api_version, kind).filter(|version| version.is_old)?;
-    let by_convert = format!("convert it by: training-operator convert {file}");
+    let by_convert = format!("convert it with: training-operator convert {file}");
     let (problem, remedy) = match (&version.form, api_version) {
         (Form::Mpi(mpi::Origin::Ssh), _) => (
-            format!("{kind} of {api_version} is the mpi-operator's and is not served here"),
-            format!("leave it to the mpi-operator, or {by_convert} (it lists what differs: no SSH, no keys)"),
+            format!("{kind} of {api_version} is a kind of the mpi-operator and is not served here"),
+            format!("leave it to the mpi-operator, or {by_convert} (which logs the differences, such as exec instead of SSH)"),
         ),
         (_, "batch.paddlepaddle.org/v1") => (
-            format!("{kind} of {api_version} is the paddle-operator's and is not served here"),
+            format!("{kind} of {api_version} is a kind of the paddle-operator and is not served here"),
             by_convert,
         ),
         (_, kubedl) if kubedl.starts_with("training.kubedl.io") => (
-            format!("{kind} of {api_version} is KubeDL's and is not served here"),
+            format!("{kind} of {api_version} is a kind of KubeDL and is not served here"),
             by_convert,
         ),
         _ => (
-            format!("{kind} of {api_version} is not served any more"),
+            format!("{kind} of {api_version} is no longer served"),
             by_convert,
         ),
     };

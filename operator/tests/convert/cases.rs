@@ -74,7 +74,7 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
     assert!(
         refused.stderr.contains(
             "unknown field; move it to spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imagePullPolicy, or \
-             leave it out by --lossy"
+             remove the field with --lossy"
         ),
         "{}",
         refused.stderr
@@ -86,7 +86,7 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
         assert!(
             lossy
                 .stderr
-                .contains(&format!("{gone}: unknown field: it is left out")),
+                .contains(&format!("{gone}: unknown field: removed")),
             "{gone}"
         );
     }
@@ -106,7 +106,7 @@ fn samples_of_the_paddle_operator_are_named() {
                sampleSetRef: {name: imagenet, mountPath: /data}\n  worker: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}\n";
     let refused = run_with_input(&["convert", "-"], job.as_bytes());
     let problem =
-        "spec.sampleSetRef: no set of samples is cached for a job here; mount a volume with the data";
+        "spec.sampleSetRef: this operator does not cache sample sets; mount a volume with the data";
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains(problem), "{}", refused.stderr);
     let lossy = run_with_input(&["convert", "--lossy", "-"], job.as_bytes());
@@ -122,37 +122,37 @@ fn a_field_that_says_nothing_is_named_when_it_goes() {
         (
             mpi,
             "  replicas: 2\n  gpusPerNode: 2\n",
-            "spec.gpusPerNode: it is left out: without a number of devices",
+            "spec.gpusPerNode: removed: it has no effect without a number of devices",
         ),
         (
             mpi,
             "  replicas: 2\n  processingUnitsPerNode: 2\n",
-            "spec.processingUnitsPerNode: it is left out: without a number of devices",
+            "spec.processingUnitsPerNode: removed: it has no effect without a number of devices",
         ),
         (
             mpi,
             "  gpus: 4\n  gpusPerNode: 2\n",
-            "spec.gpusPerNode: it is left out: each worker has its devices now",
+            "spec.gpusPerNode: removed: each worker sets its own devices",
         ),
         (
             mpi,
             "  gpus: 4\n  replicas: 7\n",
-            "spec.replicas: it is left out: the number of devices said how many",
+            "spec.replicas: removed: the number of devices determined the number of",
         ),
         (
             pytorch,
             "  backend: tcp\n",
-            "spec.backend: it is left out: no operator has read it",
+            "spec.backend: removed: no operator ever read it",
         ),
         (
             pytorch,
             "  masterPort: '23456'\n",
-            "spec.masterPort: it is left out: no operator has read it",
+            "spec.masterPort: removed: no operator ever read it",
         ),
         (
             pytorch,
             "    pytorchReplicaType: MASTER\n",
-            "spec.replicaSpecs: it is spec.pytorchReplicaSpecs now",
+            "spec.replicaSpecs: moved to spec.pytorchReplicaSpecs",
         ),
     ] {
         let job = format!("{job}{template}\n{fields}");
@@ -253,8 +253,8 @@ fn validate_and_render_name_the_command_for_what_is_not_served() {
     for command in ["validate", "render"] {
         let run = run(&[command, &file]);
         let told = format!(
-            "{file}:2:1: apiVersion: MXJob of kubeflow.org/v1alpha1 is not served any more; \
-                            convert it by: training-operator convert {file}"
+            "{file}:2:1: apiVersion: MXJob of kubeflow.org/v1alpha1 is no longer served; \
+                            convert it with: training-operator convert {file}"
         );
         let all = format!("{}{}", run.stderr, run.stdout);
         assert!(all.contains(&told), "{command}: {all}");
