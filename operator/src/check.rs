@@ -147,19 +147,19 @@ impl Checker {
             if argument.is_dir() {
                 self.file = argument.display().to_string();
             }
-            let remedy = format!("give it a job of kind {}", names.join(", "));
-            self.error(None, "", "there is no training job in it", &remedy);
+            let remedy = format!("add a job of kind {}", names.join(", "));
+            self.error(None, "", "no training job found", &remedy);
         }
     }
 
     fn document(&mut self, node: &Node) {
         if !matches!(node.content, Content::Map(_)) {
-            let problem = "this is no Kubernetes object";
+            let problem = "must be a Kubernetes object";
             return self.error(
                 Some(node.at),
                 "",
                 problem,
-                "begin the document with apiVersion and kind",
+                "start the document with apiVersion and kind",
             );
         }
         let (Some(api_version), Some(kind)) = (node.text("apiVersion"), node.text("kind")) else {
@@ -171,8 +171,8 @@ impl Checker {
             return self.error(
                 Some(node.at),
                 missing,
-                "it is missing, or no string",
-                "say what the object is",
+                "must be a string",
+                "set apiVersion and kind",
             );
         };
         if !self.serves(api_version, kind)
@@ -204,7 +204,7 @@ impl Checker {
                 self.error(
                     at,
                     "kind",
-                    format!("{kind:?} is not known"),
+                    format!("unknown kind {kind:?}"),
                     &format!("use {} of {}", known.name(), versions.join(" or ")),
                 );
             }
@@ -221,7 +221,7 @@ impl Checker {
     fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
         let name = node.get("metadata").and_then(|m| m.text("name"));
         let problem = format!(
-            "{kind} {} of {api_version} is not a training job: passed by",
+            "{kind} {} of {api_version} is not a training job and is skipped",
             name.unwrap_or("without a name")
         );
         self.add(Severity::Note, Some(node.at), "", problem, "");
@@ -251,7 +251,7 @@ impl Checker {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         if own.is_none_or(str::is_empty) {
             let path = "metadata.generateName";
-            let problem = format!("the API server makes up the end of the name: {name} stands for it");
+            let problem = format!("the API server generates the end of the name, so {name} is used instead");
             self.add(
                 Severity::Note,
                 Some(node.positions().nearest(path)),

@@ -22,49 +22,47 @@ Examples:
   training-operator run --leader-elect
 
 Exit codes:
-  0    all is well
-  1    the job failed; what is checked has errors, is stale, or differs
+  0    success
+  1    a job failed, or a check found errors, stale files or differences
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
-/// Runs training jobs on Kubernetes, or shows what they would be.
+/// Run training jobs on Kubernetes, and check or preview them without a cluster.
 #[derive(Debug, Parser)]
 #[command(name = "training-operator", version, after_help = HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the operator on a cluster.
     Run(Box<run::Args>),
-    /// Print every service and pod that jobs would get.
+    /// Print the pods, services and other objects of jobs.
     Render(render::Args),
-    /// Tell what is wrong with jobs, and what is surely not meant.
+    /// Check jobs for errors and likely mistakes.
     Validate(validate::Args),
-    /// Write what jobs get to files that people can review.
+    /// Write the objects of jobs to files for review.
     Snapshot(snapshot::Args),
-    /// Show what changes in the pods and services that jobs get.
+    /// Show how the objects of jobs change.
     Diff(diff::Args),
-    /// Turn jobs of older versions and operators into today's.
+    /// Convert jobs of former versions and operators to the current API version.
     Convert(convert::Args),
-    /// Look at a cluster, and tell what is wrong with its operators, definitions and jobs.
+    /// Check a cluster for problems with its operators, definitions, permissions and jobs.
     Doctor(doctor::Args),
-    /// Tell a job's life in plain words: start, success, and what follows from each failure.
+    /// Describe how a job starts, succeeds, and reacts to each kind of failure.
     Explain(explain::Args),
     /// Print the custom resource definitions.
     Crds(crds::Args),
-    /// Print what a shell needs to complete commands.
+    /// Print a completion script for a shell.
     Completions(manual::Completions),
     /// Print the manual page.
     Man(manual::Man),
-    /// Run pods as processes of this machine: jobs without a cluster, or a cluster's pods.
+    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
     #[command(subcommand)]
     Local(local::Command),
-    /// Run commands in other pods: what mpirun calls in an MPIJob's launcher.
+    /// Run commands in other pods; mpirun calls this in the launcher of an MPIJob.
     #[command(subcommand)]
     RemoteShell(remote_shell::Command),
 }

@@ -16,7 +16,7 @@ const API_TIMEOUT: Duration = Duration::from_secs(30);
 /// The call takes longer than 30 s.
 pub(crate) async fn within<T>(call: impl Future<Output = T>) -> anyhow::Result<T> {
     let answer = tokio::time::timeout(API_TIMEOUT, call).await;
-    answer.context("no answer within 30 s")
+    answer.context("no response within 30 s")
 }
 
 /// Returns a client of the cluster that the kubeconfig names, and the address of its API server.
@@ -32,7 +32,7 @@ pub(crate) async fn client(
         Err(ClusterConfigError::Kubeconfig(error)) => return Err(error).context("--kubeconfig"),
         Err(ClusterConfigError::Context(error)) => return Err(error).context("--context"),
         Err(ClusterConfigError::Infer(error)) => {
-            return Err(error).context("no cluster is configured: name one with --kubeconfig");
+            return Err(error).context("no cluster is configured; set --kubeconfig");
         }
     };
     let server = config.cluster_url.to_string();

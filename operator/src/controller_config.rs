@@ -13,8 +13,8 @@ use crate::exit::Failure;
 /// The flag.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ControllerConfigArgs {
-    /// A YAML file that says what containers get that ask for a device, by the resource: accelerators.RESOURCE.volumes
-    /// (name, hostPath, mountPath) and envVars (name, value).
+    /// A YAML file with the volumes and environment variables of containers that request a device, by resource:
+    /// accelerators.RESOURCE.volumes (name, hostPath, mountPath) and envVars (name, value).
     #[arg(
         id = "controller_config_file",
         long = "controller_config_file",

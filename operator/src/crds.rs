@@ -17,14 +17,14 @@ Examples:
   training-operator crds --dir crds
 
 Exit codes:
-  0  all is well
+  0  success
   2  the files cannot be written, or bad usage";
 
 /// Print the custom resource definitions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Write one file per definition into this directory instead, such as kubeflow.org_mxjobs.yaml.
+    /// Write one file per definition, such as kubeflow.org_mxjobs.yaml, into this directory instead.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }

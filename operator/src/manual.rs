@@ -16,14 +16,14 @@ Examples:
   training-operator completions fish > ~/.config/fish/completions/training-operator.fish
 
 Exit codes:
-  0  all is well
+  0  success
   2  bad usage";
 
-/// Print what a shell needs to complete commands.
+/// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPLETIONS_HELP)]
 pub(crate) struct Completions {
-    /// The shell.
+    /// The shell that runs the script.
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -34,19 +34,18 @@ Examples:
   training-operator man --dir /usr/local/share/man/man1
 
 Exit codes:
-  0  all is well
+  0  success
   2  the files cannot be written, or bad usage";
 
 /// Print the manual page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MAN_HELP)]
 pub(crate) struct Man {
-    /// Write a page for every command into this directory instead.
+    /// Write one page per command into this directory instead.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Prints what a shell needs to complete commands.
 pub(crate) fn completions(arguments: &Completions, mut command: Command) -> Result<ExitCode, Failure> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -55,7 +54,6 @@ pub(crate) fn completions(arguments: &Completions, mut command: Command) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual page, or writes one for each command.
 pub(crate) fn man(arguments: &Man, command: Command) -> Result<ExitCode, Failure> {
     if let Some(directory) = &arguments.dir {
         fs::create_dir_all(directory)

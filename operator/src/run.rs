@@ -10,9 +10,9 @@ use crate::exit;
 use crate::kinds::{KindVisitor, kinds};
 
 const HELP: &str = "\
-The cluster is that of --kubeconfig, else of $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, else
-the one in which this process runs as a pod. Logs go to standard error. A flag can also be given by
-the environment variable that stands behind it.
+The cluster is the one of --kubeconfig, $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, whichever
+comes first; without these, the cluster in which this process runs as a pod. Logs go to standard
+error. Each flag can also be set by the environment variable that is shown with it.
 
 Examples:
   training-operator run
@@ -20,22 +20,19 @@ Examples:
   training-operator run --leader-elect --enable-scheme MXJob --default-restart-scope Replica
 
 Exit codes:
-  0    ended by SIGTERM or SIGINT; what was under way is finished, the lease given back
-  1    the cluster's address, a port or a client could not be had
-  2    bad usage, or a mistake in the file of --controller_config_file
-  130  or 143: a second signal ended it at once";
+  0    ended by SIGTERM or SIGINT, after finishing its work and releasing the lease
+  1    the cluster's configuration, a port or a client is not usable
+  2    bad usage, or an error in the file of --controller_config_file
+  130  or 143: ended at once by a second signal";
 
 /// Run the operator on a cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// How it runs.
     #[command(flatten)]
     pub(crate) flags: training_job::process::Flags,
-    /// What containers get that ask for a device.
     #[command(flatten)]
     pub(crate) controller_config: ControllerConfigArgs,
-    /// Flags of the Go operator that have no meaning here.
     #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
@@ -45,7 +42,7 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
     process::start_logs(&arguments.flags.logs);
     for flag in arguments.ignored.given() {
         tracing::warn!(
-            "{flag} has no meaning for this operator, which has no webhook and no template of an init container"
+            "{flag} is ignored: this operator has no webhooks and no template for init containers"
         );
     }
     let all = kinds()

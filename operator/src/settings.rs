@@ -1,4 +1,4 @@
-//! The flags of `run` that decide what a job gets, for the commands that tell it without running it.
+//! The flags of `run` that affect the objects of jobs, for the commands that show these objects.
 
 use std::sync::Arc;
 
@@ -9,26 +9,24 @@ use crate::controller_config::ControllerConfigArgs;
 use crate::exit::Failure;
 use crate::report;
 
-/// What the cluster's operator is started with, as far as jobs get something else by it.
+/// The settings of the cluster's operator that affect the objects of jobs.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "As the cluster's operator has it")]
+#[command(next_help_heading = "Settings of the cluster's operator")]
 pub(crate) struct SettingsArgs {
-    /// What containers get that ask for a device.
     #[command(flatten)]
     controller_config: ControllerConfigArgs,
-    /// The gang scheduler: volcano, or the name of one with the coscheduling plugin.
+    /// The gang scheduler: volcano, or the name of a scheduler with the coscheduling plugin.
     #[arg(long, value_name = "NAME", default_value = "")]
     gang_scheduler_name: String,
-    /// The settings of single kinds.
     #[command(flatten)]
     of_kinds: SettingFlags,
 }
 
 impl SettingsArgs {
-    /// The operator's settings. What has no effect in the file of `--controller_config_file` is told on standard error.
+    /// Returns the settings. Prints a warning for each field of `--controller_config_file` that has no effect.
     ///
     /// # Errors
-    /// The file cannot be read, or is no such file.
+    /// The file cannot be read or is invalid.
     pub(crate) fn read(&self) -> Result<Settings, Failure> {
         let config = self.controller_config.read()?;
         report::print_all(&config.warnings);

@@ -42,25 +42,25 @@ fn each_policy_has_its_own_ends() {
     assert_eq!(then(&never, "exit code 137"), "the job fails");
     assert_eq!(then(&never, "evicted"), "the job fails");
     assert_eq!(
-        then(&never, "its pod deleted"),
-        "it gets a new pod, without limit"
+        then(&never, "pod deleted"),
+        "the replica gets a new pod, without limit"
     );
 
     let by_code = single("ExitCode", "{backoffLimit: 3}");
     assert_eq!(then(&by_code, "exit code 1 "), "the job fails");
     assert_eq!(
         then(&by_code, "exit code 137"),
-        "it alone restarts, 3 times; the next time the job fails"
+        "only the replica restarts up to 3 times; after that, the job fails"
     );
     // The kubelet has already restarted the container when the operator observes it, so one restart less is allowed.
     let on_failure = single("OnFailure", "{backoffLimit: 2}");
     assert_eq!(
         then(&on_failure, "exit code 1 "),
-        "its container, in place restarts once; the next time the job fails"
+        "only the container restarts once; after that, the job fails"
     );
     assert_eq!(
         then(&single("Always", "{}"), "exit code 1 "),
-        "its container, in place restarts, without limit"
+        "only the container restarts without limit"
     );
     assert_eq!(
         then(&single("Always", "{backoffLimit: 0}"), "exit code 139"),
@@ -68,7 +68,7 @@ fn each_policy_has_its_own_ends() {
     );
     assert_eq!(
         then(&single("ExitCode", "{restartScope: Role}"), "exit code 143"),
-        "its role restarts, without limit"
+        "the whole role restarts without limit"
     );
 }
 
@@ -89,26 +89,26 @@ fn services_are_named_only_where_there_are_any() {
     };
     assert_eq!(
         end("Running"),
-        "End: pods that still run are deleted; those that have ended stay, with their logs."
+        "End: running pods are deleted; finished pods are kept, with their logs."
     );
     assert_eq!(
         end("All"),
-        "End: pods that still run are deleted; those that have ended are deleted."
+        "End: running pods are deleted; finished pods are deleted."
     );
     assert_eq!(
         end("None"),
-        "End: pods that still run go on; those that have ended stay, with their logs."
+        "End: running pods keep running; finished pods are kept, with their logs."
     );
 }
 
 #[test]
 fn limits_and_suspension_are_named() {
     let late = single("Never", "{activeDeadlineSeconds: 60}");
-    assert!(late.contains("\nDeadline: 60 s after its start"), "{late}");
+    assert!(late.contains("\nDeadline: the job fails if it still runs 60 s after its start"), "{late}");
     assert!(!single("Never", "{}").contains("Deadline"));
     let suspended = single("Never", "{suspend: true}");
     assert!(
-        suspended.ends_with("nothing is made until it is resumed.\n"),
+        suspended.ends_with("nothing is created until it is resumed.\n"),
         "{suspended}"
     );
 }
@@ -136,7 +136,7 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
         )
     };
     let fails = "the job fails".to_owned();
-    let restarts = "it alone restarts, without limit".to_owned();
+    let restarts = "only the replica restarts without limit".to_owned();
     let older = stand_alone("it was written under v1beta1");
     assert_eq!(reading("v1beta1", "runPolicy: {}"), (older, fails.clone()));
     let at_top = stand_alone("cleanPodPolicy stands at the top of its spec");
@@ -171,12 +171,12 @@ fn what_is_left_follows_the_clean_up_policy() {
     };
     assert_eq!(
         end("{cleanPodPolicy: All, ttlSecondsAfterFinished: 60}"),
-        "End: pods that still run are deleted with their services; those that have ended are deleted with \
-         their services. 60 s later the job is deleted with all it has."
+        "End: running pods are deleted with their services; finished pods are deleted with their services. 60 s \
+         later, the job is deleted with all its objects."
     );
     assert_eq!(
         end("{cleanPodPolicy: None}"),
-        "End: pods that still run go on; those that have ended stay, with their logs."
+        "End: running pods keep running; finished pods are kept, with their logs."
     );
 }
 
@@ -185,7 +185,7 @@ fn what_is_left_follows_the_clean_up_policy() {
 fn what_is_beside_the_replicas_is_not_among_those_that_end() {
     let run = run(&["explain", "examples/legacy/tfjob.yaml"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    let end = "End: pods that still run are deleted with their services; those that have ended stay, with their logs.";
+    let end = "End: running pods are deleted with their services; finished pods are kept, with their logs.";
     assert!(run.stdout.contains(end), "{}", run.stdout);
     assert!(run.stdout.contains("master-0 has ended"), "{}", run.stdout);
 }
@@ -194,10 +194,10 @@ fn what_is_beside_the_replicas_is_not_among_those_that_end() {
 fn rules_and_windows_of_a_failure_policy_are_told() {
     let text = run(&["explain", "examples/pytorch/policies.yaml"]).stdout;
     assert_eq!(then(&text, "exit code 3 "), "the job fails");
-    assert_eq!(then(&text, "evicted"), "the whole job restarts, without limit");
+    assert_eq!(then(&text, "evicted"), "the whole job restarts without limit");
     assert_eq!(
         then(&text, "exit code 137"),
-        "the whole job restarts, 10 times within 3600 s; the next time the job fails"
+        "the whole job restarts up to 10 times within 3600 s; after that, the job fails"
     );
 }
 
@@ -223,15 +223,15 @@ fn gangs_and_queues_and_who_waits_for_whom_are_told() {
     assert!(launcher[0].ends_with(waits), "{launcher:?}");
     let let_in = explain("examples/mpi/train.yaml", "volcano");
     assert!(let_in[0].starts_with("Start: a PodGroup, then "), "{let_in:?}");
-    let room = "Gang: no pod is made before volcano has room for 3 pods at once (";
-    assert!(let_in[1].starts_with(room), "{let_in:?}");
+    let capacity = "Gang: no pod is created before volcano has capacity for 3 pods at once (";
+    assert!(let_in[1].starts_with(capacity), "{let_in:?}");
     assert!(
-        let_in[1].ends_with("; a restart of the whole job waits for that again."),
+        let_in[1].ends_with(". A restart of the whole job waits for the same capacity."),
         "{let_in:?}"
     );
     let bound = explain("examples/mpi/train.yaml", "gangs");
-    let room = "Gang: gangs gives no pod a node before it has room for 3 pods at once (";
-    assert!(bound[1].starts_with(room), "{bound:?}");
+    let capacity = "Gang: gangs assigns no pod to a node before it has capacity for 3 pods at once (";
+    assert!(bound[1].starts_with(capacity), "{bound:?}");
 
     let text = case("single-worker.yaml");
     let labelled = text.replacen(
@@ -239,7 +239,7 @@ fn gangs_and_queues_and_who_waits_for_whom_are_told() {
         "metadata:\n  labels: {kueue.x-k8s.io/queue-name: team-a}\n",
         1,
     );
-    let queue = "Queue: nothing is made before Kueue admits the job to team-a.";
+    let queue = "Queue: nothing is created before Kueue admits the job to team-a.";
     let explained = run_with_input(&["explain", "-"], labelled.as_bytes()).stdout;
     assert!(explained.contains(queue), "{explained}");
     assert!(
@@ -264,8 +264,8 @@ fn success(workers: &str, fields: &str) -> String {
 
 #[test]
 fn success_is_what_the_plan_takes_for_it() {
-    let any = "Success: when any one of the 2 replicas of worker has ended with exit code 0, whatever the others do.";
-    let all = "Success: when all 2 replicas of worker have ended with exit code 0, whatever the others do.";
+    let any = "Success: when any one of the 2 replicas of worker has ended with exit code 0, regardless of the others.";
+    let all = "Success: when all 2 replicas of worker have ended with exit code 0, regardless of the others.";
     assert_eq!(success("replicas: 2", "runPolicy: {}"), all);
     let elastic = "elasticPolicy: {minReplicas: 1, maxReplicas: 3}";
     assert_eq!(success("replicas: 2", elastic), any);
@@ -309,7 +309,7 @@ fn a_job_of_another_controller_is_explained_and_not_run() {
         assert_eq!((explained.code, explained.stderr.as_str()), (Some(0), ""));
         assert!(
             explained.stdout.ends_with(&format!(
-                "\n{field} names another controller, kueue.x-k8s.io/multikueue: this operator leaves the job alone. It makes no \
+                "\n{field} names another controller, kueue.x-k8s.io/multikueue: this operator ignores the job. It creates no \
                  pods, writes no status, and sends no events.\n"
             )),
             "{}",

@@ -107,7 +107,7 @@ fn other_objects_are_passed_by_with_a_note() {
     assert_eq!(run.code, Some(0));
     assert_eq!(
         run.stderr,
-        "<stdin>:1:1: note: ConfigMap settings of v1 is not a training job: passed by\n"
+        "<stdin>:1:1: note: ConfigMap settings of v1 is not a training job and is skipped\n"
     );
     assert!(run.stdout.contains("# Pod single-worker-0"));
 }
@@ -208,7 +208,7 @@ fn a_replica_that_no_job_has_is_an_error() {
     assert_eq!((gone.code, gone.stdout.as_str()), (Some(2), ""));
     assert_eq!(
         gone.stderr,
-        "training-operator: --replica: no job has a worker-3; there are scheduler-0, worker-0\n"
+        "training-operator: --replica: no job has the replica worker-3; use one of scheduler-0, worker-0\n"
     );
     let several = run(&["render", SIDECAR, "--replica", "worker"]);
     assert_eq!((several.code, several.stdout.as_str()), (Some(2), ""));
@@ -236,7 +236,7 @@ fn a_replica_is_found_by_each_of_its_names() {
     }
     let gone = run(&["render", job, "--replica", "worker-9"]).stderr;
     assert!(
-        gone.ends_with("there are launcher, worker-0 to worker-1\n"),
+        gone.ends_with("use one of launcher, worker-0 to worker-1\n"),
         "{gone}"
     );
 }

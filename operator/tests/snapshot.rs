@@ -51,7 +51,7 @@ fn a_check_finds_what_is_stale_missing_or_left_over() {
     let missing = snapshot(&jobs, &out, true);
     assert_eq!(missing.code, Some(1));
     assert_eq!(
-        missing.stdout.matches(": it is missing\n").count(),
+        missing.stdout.matches(": missing\n").count(),
         2,
         "{missing:?}"
     );
@@ -73,16 +73,16 @@ fn a_check_finds_what_is_stale_missing_or_left_over() {
     fs::write(out.join("own.yaml"), "kind: Kustomization\n").unwrap();
     let stale = snapshot(&jobs, &out, true);
     assert_eq!(stale.code, Some(1));
-    assert!(stale.stdout.contains("a.yaml: it is stale\n@@ "), "{stale:?}");
+    assert!(stale.stdout.contains("a.yaml: stale\n@@ "), "{stale:?}");
     assert!(
         stale.stdout.contains("\n+    image: registry.example.com/"),
         "{stale:?}"
     );
     assert!(
-        stale.stdout.contains("b.yaml: it belongs to no job\n"),
+        stale.stdout.contains("b.yaml: belongs to no job\n"),
         "{stale:?}"
     );
-    assert!(stale.stderr.contains("2 of the snapshots"), "{stale:?}");
+    assert!(stale.stderr.contains("2 snapshots in "), "{stale:?}");
 
     assert_eq!(snapshot(&jobs, &out, false).code, Some(0));
     assert_eq!(snapshot(&jobs, &out, true).code, Some(0));

@@ -35,7 +35,7 @@ fn errors_are_those_of_render() {
     assert_eq!((validate.code, render.code), (Some(1), Some(2)));
     let findings = validate
         .stdout
-        .strip_suffix("0 good jobs, 2 errors, 0 warnings\n");
+        .strip_suffix("0 valid jobs, 2 errors, 0 warnings\n");
     assert_eq!(findings, Some(render.stderr.as_str()));
 }
 

@@ -21,7 +21,7 @@ use change::{Change, What};
 
 const HELP: &str = "\
 A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
-from the repository's root), or /dev/null for nothing. Objects that change in the same way stand together.
+from the repository's root), or /dev/null for nothing. Objects that change in the same way are shown once.
 
 Examples:
   training-operator diff old.yaml new.yaml
@@ -29,56 +29,55 @@ Examples:
   training-operator diff origin/main:jobs jobs --format markdown > comment.md
   training-operator diff --cluster job.yaml
 
-With --cluster the old side is what runs: the objects of the jobs of the same names. Of these
-only what a job decides is compared, not what the cluster adds. Give the flags that the cluster's
-operator has. Pods that a job does not have any more because it has ended are shown as added.
+With --cluster, the old side consists of the objects in the cluster that belong to jobs of the same
+names. Only the fields that a job sets are compared, not those that the cluster adds. Set the flags
+that the cluster's operator has. Pods that were deleted at the end of a job are shown as added.
 
 Exit codes:
-  0  the jobs get the same
-  1  they do not
-  2  bad YAML, a job that the operator would refuse, a side that cannot be read, no cluster, or bad usage";
+  0  no object differs
+  1  objects differ
+  2  bad YAML, an invalid job, a side that cannot be read, no cluster, or bad usage";
 
-/// Show what changes in the pods and services that jobs get.
+/// Show how the objects of jobs change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The old side, then the new one; with --cluster the new one alone.
+    /// The old side and the new side; with --cluster, only the new side.
     #[arg(value_name = "SIDE", required = true, num_args = 1..=2)]
     pub(crate) sides: Vec<PathBuf>,
-    /// Compare with what runs in the cluster.
+    /// Compare with the objects in the cluster.
     #[arg(long)]
     pub(crate) cluster: bool,
-    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig to use [default: its current one].
+    /// The context of the kubeconfig [default: its current context].
     #[arg(long, value_name = "NAME", requires = "cluster")]
     pub(crate) context: Option<String>,
-    /// How to show it.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// The operator's settings, which are the same on both sides.
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 }
 
-/// How to show changes.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Unified diffs, coloured on a terminal.
+    /// Unified diffs, colored on a terminal.
     Text,
     /// A comment for a pull request.
     Markdown,
 }
 
-/// Shows what changes in the pods and services that jobs get.
+/// Prints the differences between two sides.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => side(old, &settings)?.zip(side(new, &settings)?),
         ([new], true) => with_cluster(new, arguments, &settings)?,
-        (_, true) => return Err(Failure::new("diff", "--cluster takes one side: what is to be")),
-        (_, false) => return Err(Failure::new("diff", "two sides are needed, or --cluster")),
+        (_, true) => return Err(Failure::new("diff", "with --cluster, exactly one side must be given; remove the old side")),
+        (_, false) => return Err(Failure::new("diff", "two sides must be given; add one, or set --cluster")),
     };
     let Some((old, new)) = sides else {
         return Ok(exit::bad_input());
@@ -95,9 +94,9 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The objects of one side. `None` if a job is wrong, which has been printed then.
+/// Returns the objects of one side. Returns `None` if a job is invalid; its errors have then been printed.
 fn side(path: &PathBuf, settings: &Settings) -> Result<Option<Vec<Value>>, Failure> {
-    // As in git's diffs: an empty side.
+    // An empty side, as in the diffs of git.
     if path == Path::new("/dev/null") {
         return Ok(Some(Vec::new()));
     }
@@ -113,7 +112,7 @@ fn side(path: &PathBuf, settings: &Settings) -> Result<Option<Vec<Value>>, Failu
 /// The old side and the new one.
 type Sides = (Vec<Value>, Vec<Value>);
 
-/// What runs in the cluster, and what the jobs get.
+/// Returns the objects in the cluster, and the objects of the jobs.
 fn with_cluster(path: &PathBuf, arguments: &Args, settings: &Settings) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
     report::print(&checked.findings);

@@ -307,11 +307,11 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         let scope = if new.job > old.job {
             "the whole job"
         } else if new.roles != old.roles {
-            "its role"
+            "the whole role"
         } else if new.replicas != old.replicas {
-            "it alone"
+            "only the replica"
         } else if after.restart_count > before.restart_count {
-            "its container, in place"
+            "only the container"
         } else if run.created.len() > self.created.len() {
             return Ok(Consequence::Replaced);
         } else {

@@ -50,12 +50,12 @@ impl Gang {
             [] => String::new(),
             resources => format!(" ({})", resources.join(", ")),
         };
-        let room = format!("{} pods at once{asked}", self.fewest);
+        let capacity = format!("capacity for {} pods at once{asked}", self.fewest);
         match self.scheduler {
             GangScheduler::Volcano => format!(
-                "Gang: no pod is made before {name} has room for {room}; a restart of the whole job waits for that again.\n"
+                "Gang: no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity.\n"
             ),
-            _ => format!("Gang: {name} gives no pod a node before it has room for {room}.\n"),
+            _ => format!("Gang: {name} assigns no pod to a node before it has {capacity}.\n"),
         }
     }
 }
@@ -140,8 +140,8 @@ impl Incident {
             Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
             Self::Exit(code @ 143) => format!("exit code {code} (terminated)"),
             Self::Exit(code) => format!("exit code {code}"),
-            Self::Evicted => "evicted, or its node lost".to_owned(),
-            Self::Deleted => "its pod deleted by somebody".to_owned(),
+            Self::Evicted => "evicted, or node lost".to_owned(),
+            Self::Deleted => "pod deleted by another client".to_owned(),
             Self::Deadline(seconds) => format!("still running after {seconds} s (the deadline)"),
         }
     }
@@ -157,20 +157,20 @@ impl End {
             _ => "",
         };
         let running = match self.running.pod {
-            true => "go on",
+            true => "keep running",
             false => "are deleted",
         };
         let finished = match self.finished.pod {
-            true => "stay, with their logs",
+            true => "are kept, with their logs",
             false => "are deleted",
         };
         let mut text = format!(
-            "End: pods that still run {running}{}; those that have ended {finished}{}.",
+            "End: running pods {running}{}; finished pods {finished}{}.",
             service(&self.running),
             service(&self.finished)
         );
         if let Some(seconds) = self.time_to_live {
-            text += &format!(" {seconds} s later the job is deleted with all it has.");
+            text += &format!(" {seconds} s later, the job is deleted with all its objects.");
         }
         text + "\n"
     }
@@ -181,11 +181,11 @@ impl Consequence {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Fails => "the job fails".to_owned(),
-            Self::Replaced => "it gets a new pod, without limit".to_owned(),
-            Self::RunsOn => "nothing: the job runs on".to_owned(),
+            Self::Replaced => "the replica gets a new pod, without limit".to_owned(),
+            Self::RunsOn => "none: the job keeps running".to_owned(),
             Self::Restarts {
                 scope, times: None, ..
-            } => format!("{scope} restarts, without limit"),
+            } => format!("{scope} restarts without limit"),
             Self::Restarts {
                 scope,
                 times: Some(times),
@@ -194,8 +194,8 @@ impl Consequence {
                 let within = within.map(|seconds| format!(" within {seconds} s"));
                 let within = within.unwrap_or_default();
                 match times {
-                    1 => format!("{scope} restarts once{within}; the next time the job fails"),
-                    _ => format!("{scope} restarts, {times} times{within}; the next time the job fails"),
+                    1 => format!("{scope} restarts once{within}; after that, the job fails"),
+                    _ => format!("{scope} restarts up to {times} times{within}; after that, the job fails"),
                 }
             }
         }

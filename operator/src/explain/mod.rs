@@ -1,4 +1,4 @@
-//! `training-operator explain`: a job's life in plain words.
+//! `training-operator explain`: describes a job's life.
 
 mod dry_run;
 mod life;
@@ -20,7 +20,7 @@ use crate::{report, write};
 use life::{Gang, Life};
 
 const HELP: &str = "\
-Nothing of it is written down anywhere: the operator's own plan is run on made-up failures.
+The answers are computed: the operator's planner runs on the job with simulated failures.
 
 Examples:
   training-operator explain job.yaml
@@ -29,16 +29,15 @@ Examples:
 
 Exit codes:
   0  all jobs are explained
-  2  bad YAML, a job that the operator would refuse, or bad usage";
+  2  bad YAML, an invalid job, or bad usage";
 
-/// Tell a job's life in plain words: start, success, and what follows from each failure.
+/// Describe how a job starts, succeeds, and reacts to each kind of failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// The operator's settings.
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 }
@@ -82,19 +81,19 @@ fn life_text(job: &Job, life: &Life) -> String {
     if let Some((field, manager)) = &life.other_manager {
         return text
             + &format!(
-                "\n{field} names another controller, {manager}: this operator leaves the job alone. It makes no pods, writes no \
+                "\n{field} names another controller, {manager}: this operator ignores the job. It creates no pods, writes no \
                  status, and sends no events.\n"
             );
     }
     let queue = life.queue.as_ref().map(|queue| {
         format!(
-            "Queue: nothing is made before Kueue admits the job to {queue}. When it is to make room for others all its pods go, \
-             and no restart is counted.\n"
+            "Queue: nothing is created before Kueue admits the job to {queue}. If Kueue preempts the job, all its pods are \
+             deleted, which does not count as a restart.\n"
         )
     });
     let queue = queue.unwrap_or_default();
     if life.roles.is_empty() {
-        return text + "\nThe job is suspended: nothing is made until it is resumed.\n" + &queue;
+        return text + "\nThe job is suspended: nothing is created until it is resumed.\n" + &queue;
     }
     let names = |kind| {
         let of = life.created.iter().filter(|(k, _)| *k == kind);
@@ -130,11 +129,11 @@ fn life_text(job: &Job, life: &Life) -> String {
     let roles: Vec<_> = life.roles.iter().map(|role| role.name.clone()).collect();
     text += &life.success.words(&roles);
     if let Some(seconds) = life.deadline {
-        text += &format!("Deadline: {seconds} s after its start a job that still runs fails.\n");
+        text += &format!("Deadline: the job fails if it still runs {seconds} s after its start.\n");
     }
     text += &life.end.words();
-    text += "\nWhen this happens to a replica:\n\n";
-    let mut table = Table::new(&["ROLE", "EVENT", "THEN"]);
+    text += "\nEvents of a replica, and their consequences:\n\n";
+    let mut table = Table::new(&["ROLE", "EVENT", "CONSEQUENCE"]);
     for role in &life.roles {
         for (incident, consequence) in &role.incidents {
             table.row([role.name.clone(), incident.words(), consequence.words()]);

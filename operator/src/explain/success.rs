@@ -93,7 +93,7 @@ impl Success {
     /// Describes the condition as text. `names` are the roles' names, in the order of their sizes.
     pub(super) fn words(&self, names: &[String]) -> String {
         if self.any_of.is_empty() {
-            return "Success: never. No replica's exit code 0 ends the job: it runs until it fails or is deleted.\n"
+            return "Success: never. The job runs until it fails or is deleted, because no replica's exit code 0 ends it.\n"
                 .to_owned();
         }
         let conditions = self.any_of.iter().map(|parts| {
@@ -110,7 +110,7 @@ impl Success {
             return "Success: when all replicas have ended with exit code 0.\n".to_owned();
         }
         format!(
-            "Success: when {} ended with exit code 0, whatever the others do.\n",
+            "Success: when {} ended with exit code 0, regardless of the others.\n",
             conditions.join(" ended with exit code 0, or ")
         )
     }
@@ -187,7 +187,7 @@ mod tests {
     fn each_rule_has_its_sentence() {
         let of = |ended: &Replicas, role| ended.iter().filter(|(r, _)| *r == role).count();
         let when =
-            |text: &str| format!("Success: when {text} ended with exit code 0, whatever the others do.\n");
+            |text: &str| format!("Success: when {text} ended with exit code 0, regardless of the others.\n");
         assert_eq!(words(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
         assert_eq!(words(&[3], |e| of(e, 0) == 3), when("all 3 replicas of a have"));
         assert_eq!(

@@ -7,9 +7,9 @@ use crate::settings::SettingsArgs;
 use super::selection::ReplicaName;
 
 const HELP: &str = "\
-The objects come in the order in which the operator makes them, and the same input gives the same
-bytes. A job in a file has no UID: the owner references have 00000000-0000-0000-0000-000000000000.
-Objects that are no training jobs are passed by with a note. Nothing is printed if any job is wrong.
+Objects are printed in the order in which the operator creates them. The same input gives the same
+bytes. A job in a file has no UID, so owner references have 00000000-0000-0000-0000-000000000000.
+Objects that are not training jobs are skipped with a note. If a job is invalid, nothing is printed.
 
 Examples:
   training-operator render job.yaml
@@ -23,44 +23,44 @@ Examples:
 
 Exit codes:
   0  all jobs are printed
-  2  bad YAML, a job that the operator would refuse, a replica that no job has, or bad usage";
+  2  bad YAML, an invalid job, a replica that no job has, or bad usage";
 
-/// Print every object, service and pod that jobs would get.
+/// Print the pods, services and other objects of jobs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print only this replica's objects, such as worker-3, or launcher of an MPIJob; a pod's name does as well.
+    /// Print only the objects of one replica: a role and an index (worker-3), a role without index (launcher), or a pod's
+    /// name.
     #[arg(long, value_name = "REPLICA")]
     pub(crate) replica: Option<ReplicaName>,
-    /// Print only a part: pods, services, or the pods' environment.
+    /// Print only a part of the objects.
     #[arg(long, value_enum)]
     pub(crate) only: Option<Part>,
-    /// Print how much each role asks for instead: replicas, resources, GPUs, ports, images.
+    /// Print the replicas, resources, GPUs, ports and images of each role instead.
     #[arg(long, conflicts_with = "only")]
     pub(crate) summary: bool,
-    /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
+    /// The output format [default: yaml; for a summary, a table].
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
-    /// The operator's settings.
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 }
 
-/// A part of what a job gets.
+/// A part of a job's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
     /// Pods.
     Pods,
     /// Services.
     Services,
-    /// Of each pod, the containers' environment.
+    /// The containers' environment in each pod.
     Env,
 }
 
-/// How to print objects.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// YAML documents.

@@ -76,10 +76,10 @@ pub(super) fn keep_replica(objects: &mut Vec<Value>, name: &ReplicaName) -> Resu
             Some(0) => format!("{role}-0"),
             Some(last) => format!("{role}-0 to {role}-{last}"),
         });
-        let there_are = ranges.collect::<Vec<_>>().join(", ");
+        let existing = ranges.collect::<Vec<_>>().join(", ");
         return Err(Failure::new(
             "--replica",
-            format!("no job has a {name}; there are {there_are}"),
+            format!("no job has the replica {name}; use one of {existing}"),
         ));
     }
     objects.retain(is_wanted);

@@ -46,12 +46,12 @@ pub(super) fn wanted(
         full.push(".yaml");
         let path = PathBuf::from(full);
         if path.exists() && !is_snapshot(&read(&path)?) {
-            let why = "it is there, and no snapshot; move it away, or choose another --dir";
+            let why = "must be a snapshot of this command; move the file, or choose another --dir";
             return Err(Failure::new(&path.display().to_string(), why));
         }
         if files.insert(path.clone(), text(job, settings)?).is_some() {
             let why = format!(
-                "two jobs, one of them {}, would be written to it; rename one",
+                "two jobs have this snapshot, one of them at {}; rename one of them",
                 job.origin
             );
             return Err(Failure::new(&path.display().to_string(), why));

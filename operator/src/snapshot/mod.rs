@@ -1,4 +1,4 @@
-//! `training-operator snapshot`: what jobs get, committed beside them for people to review.
+//! `training-operator snapshot`: writes the objects of jobs to files, which are committed and reviewed with the jobs.
 
 mod files;
 
@@ -14,32 +14,31 @@ use crate::{line_diff, report, write};
 use files::{Files, at};
 
 const HELP: &str = "\
-Each job gets one file: the job as a comment, then what it gets. Files that this command made and that
-belong to no job any more are deleted, so name all jobs of a directory in one call.
+Each job gets one file: the job as a comment, followed by its objects. Files of this command that no
+longer belong to a job are deleted, so name all jobs of a directory in one call.
 
 Examples:
   training-operator snapshot jobs/ --dir snapshots
   training-operator snapshot jobs/ --dir snapshots --check
 
 Exit codes:
-  0  the files are written; with --check, they are as they would be written
-  1  with --check: a file is stale, missing or belongs to no job
-  2  bad YAML, a job that the operator would refuse, a file that is in the way, or bad usage";
+  0  the files are up to date
+  1  with --check: a file is stale, missing, or belongs to no job
+  2  bad YAML, an invalid job, an existing file that is not a snapshot, or bad usage";
 
-/// Write what jobs get to files that people can review.
+/// Write the objects of jobs to files for review.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Where the snapshots are.
+    /// The directory of the snapshots.
     #[arg(long)]
     pub(crate) dir: PathBuf,
     /// Write nothing; show what would change.
     #[arg(long)]
     pub(crate) check: bool,
-    /// The operator's settings.
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 }
@@ -77,27 +76,27 @@ fn put(file: &Path, text: &str) -> std::io::Result<()> {
 
 fn compare(wanted: &Files, found: &Files, directory: &Path) -> Result<ExitCode, Failure> {
     let mut text = String::new();
-    let mut wrong = 0;
+    let mut outdated = 0;
     let mut report = |file: &Path, what: &str, diff: &str| {
-        wrong += 1;
+        outdated += 1;
         text += &format!("{}: {what}\n{}", file.display(), line_diff::styled(diff));
     };
     for (file, new) in wanted {
         match found.get(file) {
             Some(old) if old == new => {}
-            Some(old) => report(file, "it is stale", &line_diff::unified(old, new)),
-            None => report(file, "it is missing", ""),
+            Some(old) => report(file, "stale", &line_diff::unified(old, new)),
+            None => report(file, "missing", ""),
         }
     }
     for file in found.keys().filter(|file| !wanted.contains_key(*file)) {
-        report(file, "it belongs to no job", "");
+        report(file, "belongs to no job", "");
     }
     write::print_styled(&text)?;
-    if wrong == 0 {
+    if outdated == 0 {
         return Ok(ExitCode::SUCCESS);
     }
     anstream::eprintln!(
-        "training-operator: {wrong} of the snapshots in {} are wrong; run the same command without --check and review what changes",
+        "training-operator: {outdated} snapshots in {} are outdated; run the same command without --check and review the changes",
         directory.display()
     );
     Ok(exit::found())

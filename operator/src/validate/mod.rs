@@ -13,8 +13,8 @@ use crate::exit::{self, Failure};
 use crate::{report, write};
 
 const HELP: &str = "\
-The checks are those of the operator and of the custom resource definition. A warning is about a job
-that can be run and will surely not do what its author wants.
+The checks are those of the operator and of the custom resource definitions. A warning marks a job
+that is valid but almost certainly does not do what its author intends.
 
 Examples:
   training-operator validate jobs/
@@ -23,33 +23,33 @@ Examples:
 
 Exit codes:
   0  no errors; there may be warnings
-  1  errors, bad YAML among them
-  2  a file that cannot be read, or bad usage";
+  1  errors, including bad YAML
+  2  a file cannot be read, or bad usage";
 
-/// Tell what is wrong with jobs, and what is surely not meant.
+/// Check jobs for errors and likely mistakes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How to report.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub(crate) output: Format,
 }
 
-/// How to report findings.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line each: file:line:column: field: problem; remedy.
+    /// One line per finding: file:line:column: field: problem; remedy.
     Text,
     /// One JSON object.
     Json,
-    /// SARIF 2.1.0, which code hosts show beside the lines.
+    /// SARIF 2.1.0, which code hosts display beside the lines.
     Sarif,
 }
 
-/// Tells what is wrong with jobs.
+/// Reports the findings of jobs.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
     match arguments.output {
@@ -76,7 +76,7 @@ fn print_text(checked: &Checked) -> Result<(), Failure> {
     let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     text += &format!(
         "{}, {}, {}\n",
-        counted(checked.jobs.len(), "good job"),
+        counted(checked.jobs.len(), "valid job"),
         counted(count(Severity::Error), "error"),
         counted(count(Severity::Warning), "warning"),
     );

@@ -13,9 +13,9 @@ pub(crate) fn log(findings: &[Finding]) -> Value {
         })
     };
     let rules = [
-        rule(Severity::Error, "The operator would refuse the job"),
-        rule(Severity::Warning, "The job will not do what its author wants"),
-        rule(Severity::Note, "The object is no training job"),
+        rule(Severity::Error, "The operator rejects the job"),
+        rule(Severity::Warning, "The job is valid, but does not do what its author intends"),
+        rule(Severity::Note, "The object is not a training job"),
     ];
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

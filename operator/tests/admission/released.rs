@@ -91,7 +91,7 @@ async fn the_examples_of_the_go_operator_are_valid_are_rendered_and_are_stored()
             continue;
         }
         assert!(told.is_empty(), "{name}: {told:#?}");
-        let counts = format!("{} good job", documents.len());
+        let counts = format!("{} valid job", documents.len());
         assert!(
             validated.code == Some(0) && validated.stdout.contains(&counts),
             "{name}: {validated:?}"
