@@ -282,11 +282,11 @@ async fn a_worker_that_comes_late_is_awaited() {
     launcher.kubelet.finishes_deletion("job-worker-1").await;
     let waiting = launcher.background(&["job-worker-1", "--", "sh", "-c", "echo at last"]);
     waiting
-        .wait_for_line("waiting for job-worker-1: it is not there")
+        .wait_for_line("waiting for job-worker-1: the pod does not exist yet")
         .await;
     launcher.create_pod("job-worker-1").await;
     waiting
-        .wait_for_line("waiting for job-worker-1: its container does not run yet")
+        .wait_for_line("waiting for job-worker-1: the container is not running yet")
         .await;
     launcher.runs("job-worker-1").await;
     assert_eq!(waiting.exit_code().await, 0, "{}", waiting.text());
@@ -304,7 +304,7 @@ async fn what_cannot_be_run_is_told() {
         ),
         (
             &["job-worker-0", "-c", "mpirun", "--", "true"],
-            "it has no container mpirun",
+            "the pod has no container mpirun",
         ),
         (&["job-worker-0", "--", "no-such-program"], "no-such-program"),
         (&["job-worker-0"], "<COMMAND>"),

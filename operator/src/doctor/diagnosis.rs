@@ -23,9 +23,9 @@ const NAMES: usize = 5;
 fn apply(kind: &Kind) -> &'static str {
     match kind.name() == APART {
         true => {
-            "apply it by: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
+            "apply it with: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
         }
-        false => "apply crds/ by: kubectl apply --server-side --force-conflicts -k crds",
+        false => "apply crds/ with: kubectl apply --server-side --force-conflicts -k crds",
     }
 }
 
@@ -55,11 +55,11 @@ pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
     found.jobs(seen);
     found.copies(seen, kinds);
     for (what, why) in &seen.unread {
-        let remedy = "look as somebody who may, such as an administrator";
+        let remedy = "run doctor as a user who may read them";
         found.add(
             Severity::Warning,
             what,
-            format!("it could not be read: {why}"),
+            format!("cannot be read: {why}"),
             remedy,
         );
     }
@@ -90,7 +90,7 @@ impl Findings {
         let ((major, minor), (oldest_major, oldest)) = (seen.version, OLDEST);
         if seen.version < OLDEST {
             let problem =
-                format!("{major}.{minor} is older than {oldest_major}.{oldest}, which the definitions need");
+                format!("must be version {oldest_major}.{oldest} or later for the definitions (is {major}.{minor})");
             self.add(
                 Severity::Error,
                 "API server",
@@ -111,12 +111,12 @@ impl Findings {
             match known.get(plural) {
                 Some(kind) => self.definition(&object, definition, kind),
                 None => {
-                    let problem = "this operator does not run its jobs";
+                    let problem = "this operator does not run jobs of this kind";
                     self.add(
                         Severity::Note,
                         &object,
                         problem,
-                        "keep the operator that does, for this kind only",
+                        "keep the operator of this kind, and disable the other kinds there",
                     );
                 }
             }
@@ -132,7 +132,7 @@ impl Findings {
                 .all(|definition| name(definition).1 != *plural)
             {
                 let object = format!("definition {plural}");
-                self.add(Severity::Warning, &object, "it is missing", apply(kind));
+                self.add(Severity::Warning, &object, "missing", apply(kind));
             }
         }
     }
@@ -141,7 +141,7 @@ impl Findings {
         let spec = &definition["spec"];
         if spec["preserveUnknownFields"] == true {
             let problem =
-                "it is an older operator's, and keeps unknown fields: nothing checks jobs as they are stored";
+                "belongs to an older operator and keeps unknown fields, so stored jobs are not checked";
             return self.add(Severity::Error, object, problem, apply(kind));
         }
         let texts = |list: &Value| -> BTreeSet<String> {
@@ -158,8 +158,8 @@ impl Findings {
             .collect();
         let stored = texts(&definition["status"]["storedVersions"]);
         if let Some(version) = stored.difference(&ours).next() {
-            let problem = format!("jobs may be stored as {version}, which is not served any more");
-            let remedy = "save them by kubectl get, convert them, delete the definition, and apply them anew";
+            let problem = format!("jobs may be stored as {version}, which is no longer served");
+            let remedy = "save the jobs with kubectl get, convert them, delete the definition, apply the new definition, and apply the jobs";
             return self.add(Severity::Error, object, problem, remedy);
         }
         let there = texts(&spec["versions"]);
@@ -178,7 +178,7 @@ impl Findings {
         };
         let wanted = serde_json::to_value(&kind.definition.spec.versions).unwrap_or_default();
         if there != ours || fields(&spec["versions"]) != fields(&wanted) {
-            let problem = "it is not this version's: it has other versions or fields";
+            let problem = "its versions or fields differ from those of this operator";
             self.add(Severity::Error, object, problem, apply(kind));
         }
     }
@@ -204,13 +204,13 @@ impl Findings {
                 } else {
                     Severity::Error
                 };
-                let follows = if ignored {
-                    "every job waits for it"
+                let consequence = if ignored {
+                    "requests for jobs wait for it in vain"
                 } else {
                     "no job can be created or changed"
                 };
-                let problem = format!("its service {}/{} does not exist: {follows}", at.0, at.1);
-                let remedy = format!("kubectl delete {kind} {configured}");
+                let problem = format!("its service {}/{} does not exist, so {consequence}", at.0, at.1);
+                let remedy = format!("delete it with: kubectl delete {kind} {configured}");
                 self.add(severity, &format!("{kind} {configured}"), problem, &remedy);
                 break;
             }
@@ -236,19 +236,19 @@ impl Findings {
                 Runs::Older | Runs::This => "an older operator",
             };
             if works && *runs == Runs::Older {
-                let problem = format!("it runs {whose} beside this one: both make pods for the same jobs");
+                let problem = format!("runs {whose} beside this operator, so both create pods for the same jobs");
                 self.add(
                     Severity::Error,
                     &object,
                     problem,
-                    "delete it; running jobs are taken over",
+                    "delete it: this operator takes over running jobs",
                 );
             } else if works {
-                let problem = format!("it runs {whose} beside this one");
-                let remedy = "delete it, or give it other kinds by --enable-scheme";
+                let problem = format!("runs {whose} beside this operator");
+                let remedy = "delete it, or restrict it to other kinds with --enable-scheme";
                 self.add(Severity::Warning, &object, problem, remedy);
             } else {
-                let problem = format!("it runs {whose}");
+                let problem = format!("runs {whose}");
                 self.add(
                     Severity::Note,
                     &object,
@@ -262,7 +262,7 @@ impl Findings {
             .iter()
             .any(|(what, _)| what.starts_with("deployments "));
         if all.is_empty() && !is_unread {
-            let problem = "none is there: no Deployment runs an operator of training jobs";
+            let problem = "missing: no Deployment runs an operator of training jobs";
             self.add(
                 Severity::Note,
                 "operator",
@@ -277,8 +277,8 @@ impl Findings {
         let held: Vec<_> = seen.leases.iter().filter(is_held).collect();
         if held.len() > 1 {
             let names: Vec<_> = held.iter().map(|lease| name(lease).0).collect();
-            let problem = format!("it is held in several namespaces: {}", names.join(", "));
-            let remedy = "see that the operators there have other namespaces of jobs, or delete all but one";
+            let problem = format!("held in several namespaces: {}", names.join(", "));
+            let remedy = "restrict each of these operators to its own namespace of jobs, or delete all but one";
             self.add(Severity::Warning, &format!("lease {LEASE}"), problem, remedy);
         }
     }
@@ -294,12 +294,12 @@ impl Findings {
         }
         for ((namespace, account), rights) in by_account {
             let object = format!("service account {namespace}/{account}");
-            let problem = format!("it may not {}", listed(&rights));
+            let problem = format!("lacks permissions: {}", listed(&rights));
             self.add(
                 Severity::Error,
                 &object,
                 problem,
-                "apply the role of manifests/base, for MPIJobs with that of manifests/mpi",
+                "apply the role of manifests/base and, for MPIJobs, of manifests/mpi",
             );
         }
     }
@@ -318,23 +318,23 @@ impl Findings {
         }
         for (of, jobs) in lost {
             let problem = format!(
-                "their copies, which MultiKueue makes in another cluster, have no spec.{}: {}",
+                "spec.{} is missing in their copies, which MultiKueue creates in another cluster: {}",
                 of.field,
                 listed(&jobs)
             );
-            let remedy = format!("say the same by the annotation {}", of.annotation);
+            let remedy = format!("set the annotation {} to the same value", of.annotation);
             self.add(Severity::Warning, "jobs", problem, &remedy);
         }
         let bare = seen.jobs.iter().filter(|job| is_bare_copy(job, kinds));
         let bare: Vec<_> = bare.map(titled).collect();
         if !bare.is_empty() {
             let problem = format!(
-                "MultiKueue copied them from another cluster, without failurePolicy, successPolicy, restartScope and \
-                 layout if they had these: {}",
+                "copied by MultiKueue from another cluster, which omits failurePolicy, successPolicy, restartScope and \
+                 layout: {}",
                 listed(&bare)
             );
-            let remedy = "if they did, say the same in the original by annotations, which are copied; docs/users/policies.md \
-                          names them";
+            let remedy = "if the originals set these fields, set the annotations of docs/users/policies.md as well, because \
+                          annotations are copied";
             self.add(Severity::Note, "jobs", problem, remedy);
         }
     }
@@ -348,9 +348,9 @@ impl Findings {
         };
         let inline = of(&|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]));
         if !inline.is_empty() {
-            let problem = format!("a policy at the top of the spec: {}", listed(&inline));
-            let remedy = "they are read as manifests of the stand-alone operator; training-operator convert writes \
-                          out what that means";
+            let problem = format!("policies at the top of the spec: {}", listed(&inline));
+            let remedy = "these jobs follow the rules of the stand-alone operator; to write the rules out, use \
+                          training-operator convert";
             self.add(Severity::Note, "jobs", problem, remedy);
         }
         let counted = of(&|job| {
@@ -359,14 +359,14 @@ impl Findings {
         });
         if !counted.is_empty() {
             let problem = format!(
-                "their statuses are the stand-alone operator's alone: {}",
+                "only the stand-alone operator has written their statuses: {}",
                 listed(&counted)
             );
             self.add(
                 Severity::Note,
                 "jobs",
                 problem,
-                "this operator adds its own to those that have not ended",
+                "none needed: this operator adds its own status to jobs that have not ended",
             );
         }
         let orphans = of(&|job| {
@@ -380,14 +380,14 @@ impl Findings {
         });
         if !orphans.is_empty() {
             let problem = format!(
-                "begun by an operator that makes batch Jobs, and not ended: {}",
+                "started by an operator that creates batch Jobs, and not ended: {}",
                 listed(&orphans)
             );
             self.add(
                 Severity::Warning,
                 "jobs",
                 problem,
-                "let it end them before this operator is installed, which would make their pods beside its own",
+                "wait until they end before you install this operator, which would create a second set of pods",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! `training-operator doctor`: what is wrong with a cluster's installation, and what to do about it.
+//! `training-operator doctor`: finds problems of an installation, and names a remedy for each.
 
 mod copies;
 mod diagnosis;
@@ -18,44 +18,45 @@ use crate::kinds::kinds;
 use crate::{cluster, report, write};
 
 const HELP: &str = "\
-It looks for definitions that older operators left, webhooks that nobody answers, jobs that mean something else than
-they did, operators that work side by side, rights that the operator has not, and an API server that is too old. It
-reads and changes nothing; what a service account may do it asks the API server. What it may not read it says.
+Finds definitions that older operators left behind, webhooks without a service, jobs whose meaning depends on their
+former operator, operators that run side by side, missing permissions of the operator, and an API server that is too
+old. The cluster is not changed: permissions are checked by SubjectAccessReviews. Resources that cannot be read are
+reported.
 
 Examples:
   training-operator doctor
   training-operator doctor --context staging --output json
 
 Exit codes:
-  0  nothing is found; there may be notes
-  1  there are errors or warnings
+  0  no errors and no warnings; there may be notes
+  1  errors or warnings
   2  the cluster cannot be reached, or bad usage";
 
-/// Look at a cluster, and tell what is wrong with its operators, definitions and jobs.
+/// Check a cluster for problems with its operators, definitions, permissions and jobs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Where the cluster is. Without it: the cluster that the program runs in, or that KUBECONFIG names.
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig.
+    /// The context of the kubeconfig [default: its current context].
     #[arg(long)]
     context: Option<String>,
-    /// How to report.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
-/// How to report findings.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line each: object: problem; remedy.
+    /// One line per finding: object: problem; remedy.
     Text,
     /// One JSON object.
     Json,
 }
 
-/// Tells what is wrong with a cluster.
+/// Reports the problems of a cluster.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let kinds = kinds();
     let look = async {

@@ -168,7 +168,7 @@ async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut 
                     }
                 }
                 Err(kube::Error::Api(status)) => {
-                    let what = format!("what the service account {namespace}/{account} may do");
+                    let what = format!("permissions of the service account {namespace}/{account}");
                     seen.unread.push((what, status.message.clone()));
                     return Ok(());
                 }

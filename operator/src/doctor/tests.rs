@@ -151,7 +151,7 @@ fn kinds_that_are_not_run_need_nothing() {
 
     let of_another = json!([{"name": "v2beta1"}]);
     seen.definitions[0]["spec"]["versions"] = of_another;
-    let problem = "definition mpijobs.kubeflow.org: it is not this version's: it has other versions or fields; apply it by: \
+    let problem = "definition mpijobs.kubeflow.org: its versions or fields differ from those of this operator; apply it with: \
                    kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml";
     assert!(told(&seen).contains(problem), "{}", told(&seen));
     for without in [json!(["run", "--enable-scheme=MXJob"]), json!(null)] {

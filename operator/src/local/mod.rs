@@ -1,4 +1,4 @@
-//! `training-operator local`: pods as processes of this machine.
+//! `training-operator local`: runs pods as processes of this machine.
 
 mod node;
 mod processes;
@@ -15,12 +15,11 @@ use crate::check;
 use crate::exit::{self, Failure};
 use crate::report;
 
-/// On this machine.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run jobs until they end, each replica as a process.
     Run(run::Args),
-    /// Be a node of a cluster: run its pods as processes.
+    /// Act as a node of a cluster that runs its pods as processes.
     Node(node::Args),
 }
 
@@ -32,7 +31,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Nothing is run if any job is wrong.
+/// Runs the jobs if all of them are valid.
 fn run_jobs(arguments: &run::Args) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);

@@ -1,4 +1,4 @@
-//! How pods run as processes of this machine: the options that `local run` and `local node` share.
+//! The options for processes that `local run` and `local node` share.
 
 use std::path::PathBuf;
 
@@ -10,22 +10,21 @@ use crate::kinds::Kind;
 /// Lines of output that may wait to be printed. With more, the processes that write them have to wait.
 pub(super) const MAX_WAITING_LINES: usize = 1_024;
 
-/// Options for the processes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProcessArgs {
-    /// A Python virtual environment for the processes: its programs come first
+    /// A Python virtual environment for the processes; its programs come first in PATH
     #[arg(long, value_name = "DIR")]
     pub venv: Option<PathBuf>,
 
-    /// A directory to put before PATH for the processes; may be repeated
+    /// A directory to prepend to PATH for the processes; may be repeated
     #[arg(long, value_name = "DIR")]
     pub path: Vec<PathBuf>,
 
-    /// Keep each replica's output as a file in DIR
+    /// Write each replica's output to a file in DIR as well
     #[arg(long, value_name = "DIR")]
     pub keep_logs: Option<PathBuf>,
 
-    /// Show in what each process differs from the same container in a cluster
+    /// Show how each process differs from the same container in a cluster
     #[arg(long)]
     pub why: bool,
 }
@@ -40,12 +39,12 @@ impl ProcessArgs {
             && !venv.join("bin/python").exists()
         {
             bail!(
-                "--venv {0} does not exist, or is no Python environment; make one with: python3 -m venv {0}",
+                "--venv: {0} does not exist or is not a Python environment; create one with: python3 -m venv {0}",
                 venv.display()
             );
         }
         match self.path.iter().find(|path| !path.is_dir()) {
-            Some(path) => bail!("--path {} does not exist", path.display()),
+            Some(path) => bail!("--path: the directory {} does not exist", path.display()),
             None => Ok(()),
         }
     }
@@ -78,7 +77,7 @@ pub(super) fn writer(pod: &str, log: &LogLine) -> String {
 /// One line for each way in which a process differs from its container.
 pub(super) fn differences(prepared: &Prepared) -> Vec<String> {
     if prepared.differences.is_empty() {
-        return vec!["as in a cluster".to_owned()];
+        return vec!["no differences from a cluster".to_owned()];
     }
     prepared.differences.iter().map(ToString::to_string).collect()
 }

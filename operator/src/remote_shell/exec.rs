@@ -18,40 +18,40 @@ use crate::cluster;
 use crate::exit::Failure;
 
 const HELP: &str = "\
-A pod that is not there is awaited for a minute, one whose container does not run yet for as long
-as that may be. In a launcher's pod the cluster, the namespace and the rights are those of the
-pod's service account, which may get, list and watch pods, and get and create pods/exec.
+Waits up to a minute for a missing pod, and without limit for a container that has not started. In a
+launcher's pod, the cluster, the namespace and the permissions are those of the pod's service
+account, which must be allowed to get, list and watch pods, and to get and create pods/exec.
 
 Examples:
   training-operator remote-shell exec moons-worker-0 -- hostname
   tar c . | training-operator remote-shell exec --stdin moons-worker-0 --container mpi -- tar x -C /work
 
 Exit codes:
-  that of the command; 2 also if it could not be run, and for bad usage";
+  that of the command; 2 also if the command cannot be run, and for bad usage";
 
-/// Run a command in a pod; its output and its exit code are the command's.
+/// Run a command in a pod, and return its output and its exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The pod.
+    /// The name of the pod
     #[arg(value_name = "POD")]
     pod: String,
-    /// The container [default: that of the annotation kubectl.kubernetes.io/default-container, or the first]
+    /// The container [default: the one of the annotation kubectl.kubernetes.io/default-container, or the first]
     #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
-    /// Give the command this program's standard input; it has none otherwise
+    /// Pass standard input to the command
     #[arg(short = 'i', long)]
     stdin: bool,
-    /// The pod's namespace [default: that of the context, or of this pod]
+    /// The pod's namespace [default: the namespace of the context, or of this pod]
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of this pod]
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of this pod]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig to use [default: its current one]
+    /// The context of the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The command and its arguments. No shell reads them unless the command is one
+    /// The command and its arguments, which no shell expands
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -93,7 +93,7 @@ async fn exec(arguments: &Args) -> anyhow::Result<u8> {
 
 /// Passes on what the command is given and what it writes, to its end.
 async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
-    let status = process.take_status().context("it has no status")?;
+    let status = process.take_status().context("the API server sent no status channel")?;
     if let Some(mut input) = process.stdin() {
         tokio::spawn(async move {
             // A command that does not read to the end is no failure. Its end of input is told in any case.
@@ -106,8 +106,8 @@ async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
     match status.await {
         Some(status) => code_of(status),
         None => {
-            process.join().await.context("the connection broke")?;
-            bail!("the connection ended before the command did")
+            process.join().await.context("the connection failed")?;
+            bail!("the connection was closed before the command ended")
         }
     }
 }
@@ -145,7 +145,7 @@ fn code_of(status: Status) -> anyhow::Result<u8> {
             "{}",
             status
                 .message
-                .unwrap_or_else(|| "the command failed, and nobody says why".to_owned())
+                .unwrap_or_else(|| "the command failed without a message".to_owned())
         ),
     }
 }
@@ -166,6 +166,6 @@ mod tests {
         let lost = json!({"status": "Failure", "reason": "InternalError", "message": "no such container"});
         assert_eq!(code(lost), Err("no such container".to_owned()));
         let silent = code(json!({"status": "Failure"})).unwrap_err();
-        assert!(silent.contains("nobody says why"), "{silent}");
+        assert!(silent.contains("without a message"), "{silent}");
     }
 }

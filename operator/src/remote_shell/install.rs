@@ -12,21 +12,21 @@ use crate::exit::Failure;
 const KUBECTL: &str = "#!/bin/sh\nexec \"${0%/*}/training-operator\" remote-shell \"$@\"\n";
 
 const HELP: &str = "\
-The init container of an MPIJob's launcher runs this where --mpi-remote-shell-image is set. The
-copy must run in the launcher's image: a static program, as the Dockerfile builds it, runs in all.
+The init container of an MPIJob's launcher runs this command if --mpi-remote-shell-image is set. The
+copy must run in the launcher's image: a static program, as the Dockerfile builds it, runs in any.
 
 Examples:
   training-operator remote-shell install /opt/kube
 
 Exit codes:
-  0  both files are there
-  2  they cannot be written, or bad usage";
+  0  both files are written
+  2  a file cannot be written, or bad usage";
 
-/// Copy this program into a directory, with a kubectl beside it that calls it for exec.
+/// Copy this program into a directory, with a kubectl script that runs it for exec.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The directory, which is made if it is not there.
+    /// The directory, which is created if it does not exist.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `training-operator remote-shell`: what `mpirun` calls in the launcher of an MPIJob, and how it comes there.
+//! `training-operator remote-shell`: the remote shell of `mpirun` in the launcher of an MPIJob, and its installation.
 
 mod exec;
 mod install;
@@ -10,12 +10,11 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// In other pods.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command in a pod; its output and its exit code are the command's.
+    /// Run a command in a pod, and return its output and its exit code.
     Exec(exec::Args),
-    /// Copy this program into a directory, with a kubectl beside it that calls it for exec.
+    /// Copy this program into a directory, with a kubectl script that runs it for exec.
     Install(install::Args),
 }
 

@@ -46,17 +46,17 @@ pub(super) async fn until_it_runs(
                 Stand::Ended => bail!("the pod has ended"),
                 Stand::Waits => {
                     container_of(pod.as_ref(), container)?;
-                    note(name, "its container does not run yet");
+                    note(name, "the container is not running yet");
                     let changed = |pod: Option<&Pod>| stand(pod, container) != Stand::Waits;
                     let seen = await_condition(pods.clone(), name, changed).await;
                     deadline = Instant::now() + ABSENCE;
                     again(deadline, seen)?;
                 }
                 Stand::Absent => {
-                    note(name, "it is not there");
+                    note(name, "the pod does not exist yet");
                     let is_there = await_condition(pods.clone(), name, |pod: Option<&Pod>| pod.is_some());
                     let Ok(ended) = timeout_at(deadline, is_there).await else {
-                        bail!("there is no such pod");
+                        bail!("the pod does not exist");
                     };
                     again(deadline, ended)?;
                 }
@@ -77,7 +77,7 @@ fn note(name: &str, why: &str) {
 /// Returns an error only after the deadline. A watch of a pod ends with the server, which may come back.
 fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result<()> {
     match ended {
-        Err(error) if Instant::now() >= deadline => Err(error).context("the pod is not seen"),
+        Err(error) if Instant::now() >= deadline => Err(error).context("cannot watch the pod"),
         _ => Ok(()),
     }
 }
@@ -118,7 +118,7 @@ fn container_of(pod: Option<&Pod>, container: Option<&str>) -> anyhow::Result<St
     let found = all.find(|one| wanted.is_none_or(|wanted| one.name == wanted));
     match found {
         Some(found) => Ok(found.name.clone()),
-        None => bail!("it has no container {}", wanted.unwrap_or_default()),
+        None => bail!("the pod has no container {}", wanted.unwrap_or_default()),
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let wrong = container_of(pod.as_ref(), Some("mpirun"))
             .unwrap_err()
             .to_string();
-        assert_eq!(wrong, "it has no container mpirun");
+        assert_eq!(wrong, "the pod has no container mpirun");
         assert_eq!(container_of(pod.as_ref(), None).unwrap(), "mpi");
     }
 }

@@ -36,9 +36,9 @@ async fn a_node_has_its_name_alone() {
     let first = plane.spawn(node(plane, "local-one", "default"));
     first.wait_for_line("node local-one of https://").await;
     let second = refused(plane.spawn(node(plane, "local-one", "default"))).await;
-    assert!(second.contains("a node local-one of https://"), "{second}");
+    assert!(second.contains("node local-one of https://"), "{second}");
     assert!(
-        second.contains(" runs on this machine already; choose another --name"),
+        second.contains(" already runs on this machine; choose another --name"),
         "{second}"
     );
 

@@ -125,7 +125,7 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
     let all: Vec<_> = told.iter().map(|(command, _)| &**command).collect();
     let of = |command: &str| &told.iter().find(|(c, _)| c.starts_with(command)).unwrap().1;
     assert!(
-        of("training-operator doctor ||").contains("it runs an older operator"),
+        of("training-operator doctor ||").contains("runs an older operator"),
         "{all:?}"
     );
     assert_eq!(of("kubectl get crd"), "[\"v1\"]");

@@ -29,7 +29,7 @@ fn ctrl_c_in_mid_training_stops_everything() {
     run.signal(Signal::INT);
     let ended = run.end();
     ended.expect_code(130);
-    ended.only(&["training-operator: stopping; once more to kill at once"]);
+    ended.only(&["training-operator: stopping; a second signal kills the processes at once"]);
     assert_eq!(
         ended.conditions("spirals"),
         [("Created", true), ("Running", true)]
@@ -46,7 +46,7 @@ fn a_second_ctrl_c_kills_at_once() {
     assert!(processes::of_run(run.pid()).len() > 8);
     run.signal(Signal::INT);
     let asked = Instant::now();
-    run.line(&["stopping; once more to kill at once"]);
+    run.line(&["stopping; a second signal kills the processes at once"]);
     run.signal(Signal::INT);
     let ended = run.end();
     assert!(asked.elapsed() < GRACE, "{:?}", asked.elapsed());

@@ -45,7 +45,7 @@ pub(super) async fn first_contact(
             }
             // A server that starts or stops responds with 5xx. Such requests are retried.
             Err(NodeNameError::Api(kube::Error::Api(status))) if status.code < 500 => {
-                bail!("{server} refuses: {}", status.message)
+                bail!("{server} rejected the request: {}", status.message)
             }
             Err(NodeNameError::Api(error)) => {
                 if !noted {

@@ -1,4 +1,4 @@
-//! `training-operator local node`: this machine as a node of a cluster, its pods as processes.
+//! `training-operator local node`: acts as a node of a cluster that runs its pods as processes.
 
 mod contact;
 mod lock;
@@ -23,23 +23,23 @@ use contact::Contact;
 use output::{note, print_event};
 
 const HELP: &str = "\
-For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a
-cluster on this machine. It is scheduler and kubelet in one:
+Serves clusters without kubelets, such as a bare control plane in a test, and trials of a cluster's
+jobs on this machine. The program is the scheduler and the kubelet of its node:
 
-* It takes every pod of the default scheduler that has no node, of --namespace or of all. In a
-  cluster with a scheduler use --no-bind: then only pods come that the scheduler puts here, which
-  must tolerate the node's taint training.kubeflow.org/node-agent:NoSchedule.
-* Images are not pulled: containers' commands run as they are found here, as your user. Whoever
-  may create pods in the cluster runs programs on this machine.
-* It needs the rights to list, watch, get and delete pods, to create pods/binding, to patch
-  pods/status, to list services, to get the ConfigMaps and Secrets that pods name, and for its
-  Node object to get, create and delete nodes and to patch nodes/status.
+* It runs every pod of the default scheduler that has no node, in --namespace or in all namespaces.
+  In a cluster with a scheduler, set --no-bind: then it runs only the pods that the scheduler
+  assigns to it. These must tolerate the taint training.kubeflow.org/node-agent:NoSchedule.
+* Images are not pulled: the containers' commands run on this machine, as your user. Every user who
+  may create pods in the cluster can run programs on this machine.
+* It needs permission to list, watch, get and delete pods, to create pods/binding, to patch
+  pods/status, to list services, to get the ConfigMaps and Secrets of pods, and, for its Node
+  object, to get, create and delete nodes and to patch nodes/status.
 
-While the API server cannot be reached, pods go on, and their states are reported when it is back.
-Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports how they ended
-(those that failed with reason Terminated), and removes the node. If the node is killed, its
-processes end with it; the next one of the same name reports their pods as Failed with exit code
-137, so that operators restart what may be restarted.
+If the API server is unreachable, pods keep running, and their states are reported later. Ctrl-C or
+SIGTERM ends the processes (SIGTERM, after 10 s SIGKILL), reports their exit codes (failed pods get
+the reason Terminated), and deletes the node. If the node is killed, its processes end with it. The
+next node of the same name reports their pods as Failed with exit code 137, so that operators can
+restart them.
 
 Examples:
   training-operator local node --kubeconfig admin.conf --venv .venv/mxnet --workdir examples/mxnet
@@ -49,36 +49,35 @@ Examples:
 Exit codes:
   0    ended by Ctrl-C or SIGTERM
   2    the cluster cannot be used, the name is taken, or bad usage
-  130  killed at once by a second Ctrl-C";
+  130  ended at once by a second Ctrl-C";
 
-/// How long the pods' processes may take to end when the node does.
+/// The time of the processes between SIGTERM and SIGKILL when the node ends.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Which cluster, which pods, and how they run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod]
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig to use [default: its current one]
+    /// The context of the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// The node's name [default: local- and this machine's name]
+    /// The node's name [default: local-HOSTNAME]
     #[arg(long, value_name = "NAME", value_parser = node_name)]
     pub name: Option<String>,
 
-    /// Run the pods of this namespace only [default: of all]
+    /// Run only the pods of this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
 
-    /// Take only pods that a scheduler has put on this node
+    /// Run only pods that a scheduler has assigned to this node
     #[arg(long)]
     pub no_bind: bool,
 
-    /// Where the pods' processes start; a container's relative `workingDir` is looked for there
+    /// The directory in which the processes start; a relative `workingDir` of a container is resolved against it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workdir: PathBuf,
 
@@ -93,7 +92,7 @@ fn node_name(text: &str) -> Result<String, String> {
     if text.len() <= 63 && text.chars().all(allowed) && text.starts_with(ends) && text.ends_with(ends) {
         return Ok(text.to_owned());
     }
-    Err("at most 63 of a-z, 0-9, - and . are needed, a letter or digit first and last".to_owned())
+    Err("must be at most 63 characters of a-z, 0-9, - and ., with a letter or digit first and last".to_owned())
 }
 
 /// Runs the node until a signal comes: 0 after the first, 128 and its number after a second.
@@ -108,7 +107,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let lock = lock::acquire(&server, &name)?;
     ensure!(
         lock.is_some(),
-        "a node {name} of {server} runs on this machine already; choose another --name"
+        "node {name} of {server} already runs on this machine; choose another --name"
     );
     match contact::first_contact(&client, &server, &name, &mut signals).await? {
         Contact::Made => {}
@@ -152,7 +151,7 @@ async fn serve(
             Some(event) = events.recv() => print_event(&event, args.namespace.is_none(), args.processes.why),
         }
     }
-    note("stopping; once more to kill at once");
+    note("stopping; a second signal kills the processes at once");
     let stopping = node.shutdown(GRACE);
     pin_mut!(stopping);
     loop {

@@ -25,8 +25,8 @@ use output::Output;
 use progress::Progress;
 
 const HELP: &str = "\
-The operator, an in-memory Kubernetes API and a node agent run in this one process. Images are not
-pulled: the containers' commands run as they are found here.
+The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
+pulled: the containers' commands run on this machine.
 
 Examples:
   training-operator local run examples/mxnet/train.yaml --venv .venv/mxnet
@@ -35,33 +35,31 @@ Examples:
 
 Exit codes:
   0    all jobs Succeeded
-  1    a job Failed, or the time-out has passed
+  1    a job Failed, or the timeout expired
   2    bad YAML or usage
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
 /// Events that are handled before the table is drawn again.
 const EVENTS_PER_DRAW: usize = 256;
 
-/// What to run, and how.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Job manifests: files, or `-` for standard input
+    /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Where the replicas' processes start [default: the folder of the first FILE]
+    /// The directory in which the processes start [default: the directory of the first FILE]
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,
 
     #[command(flatten)]
     pub processes: ProcessArgs,
 
-    /// What containers get that ask for a device; processes get the variables of it
     #[command(flatten)]
     pub controller_config: ControllerConfigArgs,
 
-    /// Give up after so many seconds, with exit code 1
+    /// Stop after this time, with exit code 1
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
@@ -70,7 +68,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .trim_end_matches('s')
         .parse()
-        .map_err(|_| "a number of seconds is needed".to_owned())?;
+        .map_err(|_| "must be a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
@@ -187,7 +185,7 @@ impl Session {
                 // Processes that write without pause must not hold up the rest.
                 biased;
                 code = signals.next() => {
-                    self.output.note("stopping; once more to kill at once");
+                    self.output.note("stopping; a second signal kills the processes at once");
                     return End::Interrupted(code);
                 }
                 () = until(deadline.map(|(_, at)| at)) => {
