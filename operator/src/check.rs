@@ -163,17 +163,11 @@ impl Checker {
             );
         }
         let (Some(api_version), Some(kind)) = (node.text("apiVersion"), node.text("kind")) else {
-            let missing = if node.text("kind").is_none() {
-                "kind"
-            } else {
-                "apiVersion"
+            let (field, remedy) = match node.text("kind") {
+                None => ("kind", "set the kind of the object"),
+                Some(_) => ("apiVersion", "set the API version of the object"),
             };
-            return self.error(
-                Some(node.at),
-                missing,
-                "must be a string",
-                "set apiVersion and kind",
-            );
+            return self.error(Some(node.at), field, "must be a non-empty string", remedy);
         };
         if !self.serves(api_version, kind)
             && let Some(convert::Unserved { problem, remedy }) =

@@ -173,7 +173,7 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         leave_out(spec, field, "spec", "no operator ever read it", log);
     }
     if kind.needs_mode && !has(spec, "jobMode") {
-        log.wrong(at, "spec.jobMode", "missing", "set it to dist or local");
+        log.wrong(at, "spec.jobMode", "must be set", "use dist or local");
     } else if kind.has_mode {
         mxnet::mode(spec, at, log);
     }
@@ -232,7 +232,7 @@ fn roles(
                 let what = "the former operator ran its own server in a replica without a template";
                 log.lost(at, &field, what, "add a template that runs the server");
             } else {
-                log.wrong(at, &field, "missing", "add the replica's pod template");
+                log.wrong(at, &field, "must be set", "add the replica's pod template");
             }
             continue;
         }

@@ -205,7 +205,7 @@ impl Findings {
                     Severity::Error
                 };
                 let consequence = if ignored {
-                    "requests for jobs wait for it in vain"
+                    "each request for a job waits for the timeout"
                 } else {
                     "no job can be created or changed"
                 };
@@ -366,7 +366,7 @@ impl Findings {
                 Severity::Note,
                 "jobs",
                 problem,
-                "none needed: this operator adds its own status to jobs that have not ended",
+                "no action needed: this operator adds its own status to jobs that have not ended",
             );
         }
         let orphans = of(&|job| {
