@@ -11,7 +11,7 @@ use crate::convert;
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
 
-/// The result of checking a command's file arguments.
+/// The findings and the valid jobs of a command's file arguments.
 pub(crate) struct Checked {
     /// Errors, warnings and notes, in the files' order.
     pub(crate) findings: Vec<Finding>,
@@ -21,7 +21,6 @@ pub(crate) struct Checked {
     pub(crate) is_unreadable: bool,
 }
 
-/// A valid job.
 pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object in the stored version of its kind, without null fields.

@@ -1,4 +1,4 @@
-//! The command line: which command is run with which arguments.
+//! The command line.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     RemoteShell(remote_shell::Command),
 }
 
-/// Names a kind that the program runs.
+/// Adds the name of a kind to the program.
 struct Name(Program);
 
 impl KindVisitor for Name {
@@ -78,7 +78,7 @@ impl KindVisitor for Name {
     }
 }
 
-/// Runs the command that the process' arguments name.
+/// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
     let program = kinds()
         .iter()

@@ -7,7 +7,6 @@ use anyhow::Context;
 use kube::Client;
 use training_job::process::{ClusterConfigError, cluster_config};
 
-/// The timeout of a request to the API server.
 const API_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the response to a call.

@@ -1,24 +1,24 @@
-//! How the program ends.
+//! The exit codes of the program, and the errors that end a command.
 
 use std::process::ExitCode;
 use std::{fmt, io};
 
-/// Bad YAML or usage; the same code that clap ends with.
+/// Returns the code for bad YAML or usage, which is also the code of clap.
 pub(crate) fn bad_input() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// A check has found something: an error, a difference, a stale file.
+/// Returns the code of a check that found an error, a difference or a stale file.
 pub(crate) fn found() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// What kept a command from doing its work.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// `what` failed because of `why`.
+    /// Returns the failure of `what` because of `why`.
     pub(crate) fn new(what: &str, why: impl fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }

@@ -1,4 +1,4 @@
-//! The kinds of job that this operator runs.
+//! The kinds of job that this program runs.
 
 use std::sync::LazyLock;
 
@@ -29,19 +29,16 @@ pub(crate) trait KindVisitor {
     fn visit<J: TrainingJob>(self) -> Self::Output;
 }
 
-/// A kind of job.
 pub(crate) struct Kind {
     job_type: JobType,
-    /// The custom resource definition to install. Made when it is first asked for: it takes longer than anything else
-    /// that a short command does.
+    /// The custom resource definition. It is built on first use, because building it takes longer than all other work
+    /// of a short command.
     pub(crate) definition: LazyLock<CustomResourceDefinition>,
-    /// What its jobs are checked against, by API version. Made when it is first asked for.
+    /// The schemas of its jobs, by API version. They are built on first use.
     pub(crate) schemas: LazyLock<Schemas>,
-    /// Where its jobs are in the API.
     pub(crate) resource: ApiResource,
-    /// Its names and roles.
     pub(crate) framework: Framework,
-    /// What the environment of its replicas needs when they run as local processes.
+    /// Adjusts the environment of replicas that run as local processes.
     pub(crate) adjust_local: AdjustEnv,
 }
 
@@ -58,7 +55,6 @@ enum JobType {
     MlkubeTensorFlow,
 }
 
-/// All kinds.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
@@ -80,9 +76,9 @@ impl Kind {
             definition: LazyLock::new(|| {
                 #[allow(
                     clippy::expect_used,
-                    reason = "crds/ has the definition of each kind that is here, and a test makes it"
+                    reason = "a test builds the definition of each kind"
                 )]
-                admission::definition::<J>().expect("a kind of this program is defined as it should be")
+                admission::definition::<J>().expect("the definition of each kind can be built")
             }),
             schemas: LazyLock::new(Schemas::new::<J>),
             resource: ApiResource::erase::<J>(&()),
@@ -106,15 +102,11 @@ impl Kind {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.resource.kind
     }
 
-    /// Checks an object as it is written in a manifest.
-    ///
-    /// # Errors
-    /// All field errors, ordered by path.
+    /// Checks an object of a manifest. Returns all field errors, ordered by path.
     pub(crate) fn check(&self, object: &Value) -> Result<ValidObject, FieldErrors> {
         self.visit(Check {
             schemas: &self.schemas,
@@ -122,20 +114,19 @@ impl Kind {
         })
     }
 
-    /// All objects that a valid job gets, in the order in which an operator with these settings makes them.
+    /// Returns the objects of a job, in the order in which an operator with these settings creates them.
     ///
     /// # Errors
-    /// The object is no valid job.
+    /// The job is invalid.
     pub(crate) fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
         self.visit(Render { object, settings })
     }
 }
 
-/// A job that can be run.
 pub(crate) struct ValidObject {
-    /// The object, of its kind's stored version, without null fields.
+    /// The object in the stored version of its kind, without null fields.
     pub(crate) object: Value,
-    /// What its author surely does not want.
+    /// Settings that are valid but almost certainly a mistake.
     pub(crate) warnings: FieldErrors,
 }
 
@@ -175,7 +166,7 @@ impl KindVisitor for Render<'_> {
     }
 }
 
-/// The job that an object is, with a UID.
+/// Returns an object as a job. A job without a UID gets [`render::NO_UID`].
 ///
 /// # Errors
 /// The object does not have a job's shape.
@@ -187,7 +178,7 @@ pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
     Ok(job)
 }
 
-/// An error of the object as a whole.
+/// Returns an error without a path, for the whole object.
 pub(crate) fn unreadable(error: serde_json::Error) -> FieldErrors {
     let mut errors = FieldErrors::default();
     errors.push("", error.to_string(), "");
@@ -206,7 +197,7 @@ mod tests {
         documents.unwrap()[0].to_json()
     }
 
-    /// Pointers to every value in `value`.
+    /// Appends pointers to all values in `value`.
     fn pointers(value: &Value, at: &str, all: &mut Vec<String>) {
         all.push(at.to_owned());
         match value {
@@ -225,8 +216,8 @@ mod tests {
         }
     }
 
-    /// Everything in `given` is in `kept`, which may have defaults beside it. A null member is as good
-    /// as an absent one.
+    /// Returns true if `kept` contains everything in `given`. `kept` may contain defaults as well. A null member counts
+    /// as missing.
     fn keeps(kept: &Value, given: &Value) -> bool {
         match (kept, given) {
             (Value::Object(kept), Value::Object(given)) => {
@@ -248,7 +239,7 @@ mod tests {
             Just(json!([null])),
             Just(json!({"name": 5, "x": null})),
             any::<bool>().prop_map(Value::from),
-            // The schema of a port's number or name is that of a quantity, which may have 64 bits.
+            // Ports have the schema of a quantity, which may have 64 bits.
             any::<i32>().prop_map(Value::from),
             (-1e6..1e6).prop_map(Value::from),
             "\\PC{0,8}".prop_map(Value::from),
@@ -256,8 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the schema lets pass, or is mended, decodes; so the user reads of fields, and
-        /// never of Rust types.
+        /// An object that passes the check also decodes. So error messages contain fields, and never Rust types.
         #[test]
         fn a_mended_object_is_readable(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
             static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
@@ -265,7 +255,7 @@ mod tests {
             for (at, value) in changes {
                 let mut all = Vec::new();
                 pointers(&object, "", &mut all);
-                // The object itself stays one: another is refused before.
+                // The root stays an object, because other values are rejected before the check.
                 let pointer = &all[1 + at.index(all.len() - 1)];
                 *object.pointer_mut(pointer).unwrap() = value;
                 if !object["spec"].is_object() || !object["metadata"].is_object() {

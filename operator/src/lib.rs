@@ -7,7 +7,7 @@
 //! All of these use [`kinds`], which lists the kinds of job.
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "the program has no other readers than who works on it"
+    reason = "the documentation of the program is read only by its developers"
 )]
 
 mod check;

@@ -75,8 +75,8 @@ impl KindVisitor for AddTo {
     }
 }
 
-/// Flags of the Go operator that are about kinds and webhooks which are not here. A Deployment that
-/// has them starts all the same.
+/// Flags of the Go operator that are accepted and ignored, so that a Deployment that sets them starts. They configure
+/// webhooks and init containers that this operator lacks.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
@@ -90,7 +90,6 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    /// Those that were given.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--webhook-server-port", &self.webhook_server_port),

@@ -8,7 +8,6 @@ pub(crate) struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// Returns a table without rows.
     pub(crate) fn new(headings: &[&str; N]) -> Self {
         Self {
             rows: vec![headings.map(str::to_owned)],

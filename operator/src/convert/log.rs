@@ -33,7 +33,6 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Returns the file's name.
     pub(super) fn file(&self) -> &'a str {
         self.file
     }

@@ -15,7 +15,6 @@ pub(super) struct Mapped {
     roles: &'static [&'static str],
     /// The former name of the framework's container, and its current name.
     container: Option<(&'static str, &'static str)>,
-    /// The former operator.
     operator: &'static str,
     /// The former default clean-up policy, if the current default differs.
     clean_up: Option<&'static str>,

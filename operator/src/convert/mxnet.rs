@@ -7,7 +7,6 @@ use super::mapped::{self, MXNET};
 use super::policies::keep_clean_up;
 use super::tree::{child, entry, for_each_role, has, insert, is_null, mapping, put, scalar, take, text};
 
-/// The former operator.
 const OPERATOR: &str = "stand-alone operator";
 
 /// The path of the annotations. A tuner finds its servers by a key in them.

@@ -103,12 +103,10 @@ pub(super) fn has(node: &Node, key: &str) -> bool {
     node.get(key).is_some_and(|value| !is_null(value))
 }
 
-/// Returns true if a value is null.
 pub(super) fn is_null(node: &Node) -> bool {
     matches!(node.content, Content::Scalar(Value::Null))
 }
 
-/// Returns a value's string.
 pub(super) fn text(node: &Node) -> Option<&str> {
     match &node.content {
         Content::Scalar(Value::String(text)) => Some(text),
@@ -116,7 +114,6 @@ pub(super) fn text(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns a value's integer.
 pub(super) fn integer(node: &Node) -> Option<i64> {
     match &node.content {
         Content::Scalar(value) => value.as_i64(),

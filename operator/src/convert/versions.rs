@@ -13,7 +13,6 @@ pub(super) const TODAY: &str = "kubeflow.org/v1";
 
 /// A kind of job under one API version.
 pub(super) struct Version {
-    /// The current kind.
     pub(super) kind: &'static str,
     /// True unless it is the current API version.
     pub(super) is_old: bool,

@@ -8,9 +8,7 @@ use crate::{line_diff, write};
 
 /// Objects that change in the same way.
 pub(super) struct Change {
-    /// The titles of the objects.
     pub(super) titles: Vec<String>,
-    /// The kind of change.
     pub(super) what: What,
     /// The unified diff of the first object. The diffs of the others differ at most in their context lines.
     pub(super) diff: String,

@@ -61,7 +61,6 @@ pub(crate) struct Args {
     pub(crate) settings: SettingsArgs,
 }
 
-/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Unified diffs, colored on a terminal.
@@ -109,7 +108,6 @@ fn side(path: &PathBuf, settings: &Settings) -> Result<Option<Vec<Value>>, Failu
     Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 
-/// The old side and the new one.
 type Sides = (Vec<Value>, Vec<Value>);
 
 /// Returns the objects in the cluster, and the objects of the jobs.

@@ -22,9 +22,9 @@ pub(super) fn lost_fields(job: &Value, kinds: &[Kind]) -> Vec<AnnotatedField> {
 
 /// Returns true if the job is a copy from another cluster and sets no field that the Go operator's types lack.
 pub(super) fn is_bare_copy(job: &Value, kinds: &[Kind]) -> bool {
-    let says = |of: AnnotatedField| is_set(field(job, &of)) || has_annotation(job, &of);
+    let has_setting = |of: AnnotatedField| is_set(field(job, &of)) || has_annotation(job, &of);
     let origin = &job["metadata"]["labels"][MULTIKUEUE_ORIGIN];
-    !origin.is_null() && !annotated_fields(job, kinds).any(says)
+    !origin.is_null() && !annotated_fields(job, kinds).any(has_setting)
 }
 
 fn annotated_fields(job: &Value, kinds: &[Kind]) -> impl Iterator<Item = AnnotatedField> {

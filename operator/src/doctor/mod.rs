@@ -47,7 +47,6 @@ pub(crate) struct Args {
     output: Format,
 }
 
-/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// One line per finding: object: problem; remedy.

@@ -1,4 +1,4 @@
-//! Reads a cluster: lists, and questions what a service account may do.
+//! Reads a cluster: lists objects, and checks the permissions of service accounts.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -20,13 +20,12 @@ use super::seen::{
     GROUPS, Missing, RIGHTS, Runs, Seen, enabled, name, rights_to_jobs, rights_to_objects, runs,
 };
 
-/// Objects in one page of a list.
 const PAGE: u32 = 500;
 
-/// Reads a cluster.
+/// Reads a cluster. The result lists the resources that the user may not read.
 ///
 /// # Errors
-/// It cannot be reached. What may not be read is in what was seen.
+/// The cluster cannot be reached.
 pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<Seen> {
     let version = within(client.apiserver_version()).await??;
     let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
@@ -61,7 +60,7 @@ pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<S
     Ok(seen)
 }
 
-/// The version of a definition's objects that is read: the stored one, if it is served.
+/// Returns the resource with the version in which a definition's objects are read: the stored version if it is served.
 fn served(definition: &Value) -> Option<ApiResource> {
     let spec = &definition["spec"];
     let mut versions: Vec<_> = spec["versions"].as_array()?.iter().collect();
@@ -80,7 +79,7 @@ async fn all<K: Resource<DynamicType = ()>>(client: &Client, seen: &mut Seen) ->
     list(client, &ApiResource::erase::<K>(&()), seen).await
 }
 
-/// All objects of a kind. If they may not be read, there are none, and that is noted.
+/// Returns all objects of a kind. If the user may not read them, records that and returns the objects read so far.
 async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {
     let api = Api::<DynamicObject>::all_with(client.clone(), resource);
     let mut objects = Vec::new();
@@ -99,7 +98,7 @@ async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyho
         let next = items.metadata.continue_.clone().filter(|token| !token.is_empty());
         for item in items {
             let mut object = serde_json::to_value(&item)?;
-            // Items of a list do not say it.
+            // Items of a list lack their apiVersion and kind.
             object["apiVersion"] = resource.api_version.clone().into();
             object["kind"] = resource.kind.clone().into();
             objects.push(object);
@@ -111,7 +110,8 @@ async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyho
     }
 }
 
-/// Asks what the service account of a Deployment may not do. One without a role for all namespaces is asked about its own.
+/// Finds the permissions that the service account of a Deployment lacks. They are checked in the Deployment's namespace
+/// if the operator is restricted to one namespace, and in all namespaces otherwise.
 async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut Seen) -> anyhow::Result<()> {
     let pod = &deployment["spec"]["template"]["spec"];
     let namespace = name(deployment).0.to_owned();

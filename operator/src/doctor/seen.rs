@@ -19,9 +19,7 @@ pub(crate) struct Seen {
     pub(crate) webhooks: Vec<Value>,
     /// The namespaces and names of all services.
     pub(crate) services: Vec<(String, String)>,
-    /// All Deployments.
     pub(crate) deployments: Vec<Value>,
-    /// All leases.
     pub(crate) leases: Vec<Value>,
     /// The permissions that the service accounts of this operator's Deployments lack.
     pub(crate) missing: Vec<Missing>,

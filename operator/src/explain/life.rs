@@ -23,7 +23,6 @@ pub(super) struct Life {
     pub(super) later: Vec<(String, String)>,
     /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
-    /// The condition of success.
     pub(super) success: Success,
     /// The roles that have replicas. Empty if the job is suspended.
     pub(super) roles: Vec<RoleLife>,

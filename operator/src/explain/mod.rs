@@ -42,7 +42,6 @@ pub(crate) struct Args {
     pub(crate) settings: SettingsArgs,
 }
 
-/// Explains jobs.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
@@ -55,14 +54,13 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is printed for a job.
+/// Returns the description of a job.
 pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
     let life = job.kind.visit(ExplainLife(job, settings));
     let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(life_text(job, &life))
 }
 
-/// Finds the life of a job, whose type is that of its kind.
 struct ExplainLife<'a>(&'a Job, &'a Settings);
 
 impl KindVisitor for ExplainLife<'_> {
@@ -142,7 +140,7 @@ fn life_text(job: &Job, life: &Life) -> String {
     text + &table.to_string()
 }
 
-/// The first few names and the last.
+/// Returns all names, or the first few and the last if there are many.
 fn shortened<'n>(names: &[&'n str]) -> Vec<&'n str> {
     match names {
         [first @ .., last] if names.len() > 8 => {

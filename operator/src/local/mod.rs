@@ -23,7 +23,6 @@ pub(crate) enum Command {
     Node(node::Args),
 }
 
-/// Runs jobs, or a node.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => run_jobs(arguments),
@@ -54,7 +53,7 @@ fn block_on(
     command: &str,
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> Result<ExitCode, Failure> {
-    // The callers report each failed connection themselves, so the client's own lines are off.
+    // The callers report failed connections, so the log lines of the client are off.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

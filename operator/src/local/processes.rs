@@ -7,7 +7,7 @@ use local_node::{LogLine, NodeConfig, Prepared};
 
 use crate::kinds::Kind;
 
-/// Lines of output that may wait to be printed. With more, the processes that write them have to wait.
+/// The maximum number of lines that wait to be printed. If there are more, the processes that write them are blocked.
 pub(super) const MAX_WAITING_LINES: usize = 1_024;
 
 #[derive(Debug, clap::Args)]
@@ -30,10 +30,10 @@ pub(crate) struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// Checks that the directories are there. Without this, the user would only see that a program is not found.
+    /// Checks that the directories exist. Otherwise, the only error would be that a program is not found.
     ///
     /// # Errors
-    /// Names the option.
+    /// A directory does not exist.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(venv) = &self.venv
             && !venv.join("bin/python").exists()
@@ -49,8 +49,8 @@ impl ProcessArgs {
         }
     }
 
-    /// The configuration of a node whose processes start in `workdir`. `kinds` are those whose environments have to be
-    /// adjusted to one machine.
+    /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
+    /// to one machine.
     pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[Kind]) -> NodeConfig {
         NodeConfig {
             workdir,
@@ -66,7 +66,7 @@ impl ProcessArgs {
     }
 }
 
-/// Who wrote a line of output, as printed before it: `pod`, and the container if the pod has several.
+/// Returns the prefix of a line of output: `pod`, followed by the container if the pod has several.
 pub(super) fn writer(pod: &str, log: &LogLine) -> String {
     match &log.container {
         Some(container) => format!("{pod}/{container}"),
@@ -74,7 +74,7 @@ pub(super) fn writer(pod: &str, log: &LogLine) -> String {
     }
 }
 
-/// One line for each way in which a process differs from its container.
+/// Returns one line for each difference between a process and its container.
 pub(super) fn differences(prepared: &Prepared) -> Vec<String> {
     if prepared.differences.is_empty() {
         return vec!["no differences from a cluster".to_owned()];

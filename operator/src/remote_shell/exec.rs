@@ -1,4 +1,4 @@
-//! `training-operator remote-shell exec`: the API's exec, by WebSocket.
+//! `training-operator remote-shell exec`: runs a command with the exec subresource, by WebSocket.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -56,7 +56,6 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Runs the command.
 pub(super) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
     tracing_subscriber::fmt()
@@ -69,7 +68,7 @@ pub(super) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()?;
     let ended = runtime.block_on(exec(arguments));
-    // A read of standard input that nobody waits for any more would hold it.
+    // A blocked read of standard input would delay an ordinary shutdown of the runtime.
     runtime.shutdown_background();
     let code = ended.map_err(|error| Failure::new(&arguments.pod, format!("{error:#}")))?;
     Ok(ExitCode::from(code))
@@ -91,12 +90,12 @@ async fn exec(arguments: &Args) -> anyhow::Result<u8> {
     attend(process).await
 }
 
-/// Passes on what the command is given and what it writes, to its end.
+/// Copies the standard streams until the command ends. Returns its exit code.
 async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
     let status = process.take_status().context("the API server sent no status channel")?;
     if let Some(mut input) = process.stdin() {
         tokio::spawn(async move {
-            // A command that does not read to the end is no failure. Its end of input is told in any case.
+            // A command may end without reading all input, so errors are ignored. The end of input is always sent.
             let _ = tokio::io::copy(&mut stdin(), &mut input).await;
             let _ = input.shutdown().await;
         });
@@ -123,10 +122,10 @@ async fn pass_on(
     to.flush().await.context("output")
 }
 
-/// The exit code that a command's last status tells.
+/// Returns the exit code in the last status of a command.
 ///
 /// # Errors
-/// It did not run, or nobody knows how it ended.
+/// The command did not run, or the status has no exit code.
 fn code_of(status: Status) -> anyhow::Result<u8> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);

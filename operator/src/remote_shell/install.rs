@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::exit::Failure;
 
-/// What an MPIJob's script calls. The program is where the script is.
+/// The script that an MPIJob calls as `kubectl`. The program is in the directory of the script.
 const KUBECTL: &str = "#!/bin/sh\nexec \"${0%/*}/training-operator\" remote-shell \"$@\"\n";
 
 const HELP: &str = "\
@@ -31,7 +31,6 @@ pub(crate) struct Args {
     directory: PathBuf,
 }
 
-/// Copies the program.
 pub(super) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let directory = &arguments.directory;
     let failed = |error: io::Error| Failure::new(&directory.display().to_string(), error);
@@ -47,7 +46,7 @@ fn install(directory: &Path) -> io::Result<()> {
     write(&directory.join("kubectl"), |part| fs::write(part, KUBECTL))
 }
 
-/// Writes a program that all may run, whole or not at all: an init container that was killed is run again.
+/// Writes an executable file atomically, because an init container that is killed runs again.
 fn write(path: &Path, fill: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     let part = path.with_extension("part");
     fill(&part)?;

@@ -18,7 +18,6 @@ pub(crate) enum Command {
     Install(install::Args),
 }
 
-/// Runs a command, or copies the program.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Exec(arguments) => exec::run(arguments),

@@ -60,7 +60,6 @@ pub(crate) enum Part {
     Env,
 }
 
-/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// YAML documents.

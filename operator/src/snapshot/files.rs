@@ -60,7 +60,6 @@ pub(super) fn wanted(
     Ok(files)
 }
 
-/// The name of standard input among files.
 const STDIN: &str = "<stdin>";
 
 fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {

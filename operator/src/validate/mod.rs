@@ -38,7 +38,6 @@ pub(crate) struct Args {
     pub(crate) output: Format,
 }
 
-/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// One line per finding: file:line:column: field: problem; remedy.
@@ -49,7 +48,6 @@ pub(crate) enum Format {
     Sarif,
 }
 
-/// Reports the findings of jobs.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
     match arguments.output {

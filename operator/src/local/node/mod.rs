@@ -85,7 +85,7 @@ pub(crate) struct Args {
     pub processes: ProcessArgs,
 }
 
-/// Checks the name here, because the API server would refuse it only after the node has started.
+/// Checks the name before the start, because the API server would reject it only after the node has started.
 fn node_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric();
@@ -95,10 +95,10 @@ fn node_name(text: &str) -> Result<String, String> {
     Err("must be at most 63 characters of a-z, 0-9, - and ., with a letter or digit first and last".to_owned())
 }
 
-/// Runs the node until a signal comes: 0 after the first, 128 and its number after a second.
+/// Runs the node until a signal arrives. Returns 0, or 128 plus the signal's number after a second signal.
 ///
 /// # Errors
-/// The cluster cannot be reached with what is given, the name is taken, or the machine lacks something.
+/// The cluster cannot be reached, the name is taken, or the node cannot start on this machine.
 pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.processes.check()?;
     let mut signals = Signals::listen()?;

@@ -1,5 +1,5 @@
-//! `training-operator local run`: the operator, an in-memory Kubernetes API and a node agent in one
-//! process, so that a job's replicas run as processes of this machine.
+//! `training-operator local run`: runs jobs with the operator, an in-memory Kubernetes API and a node agent in one
+//! process. The replicas are processes of this machine.
 
 mod output;
 mod progress;
@@ -39,7 +39,7 @@ Exit codes:
   2    bad YAML or usage
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
-/// Events that are handled before the table is drawn again.
+/// The maximum number of events that are handled before the table is drawn again.
 const EVENTS_PER_DRAW: usize = 256;
 
 #[derive(Debug, clap::Args)]
@@ -72,20 +72,18 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
-/// How a run ended.
 enum End {
-    /// All jobs have ended, or cannot go on.
+    /// All jobs have ended or cannot continue.
     Finished,
-    /// The time-out has passed.
     TimedOut(Duration),
-    /// A signal came; its exit code.
+    /// A signal arrived. Contains its exit code.
     Interrupted(u8),
 }
 
-/// Runs the jobs, and returns how it ended: 0 if all jobs succeeded, 1 if not, 130 after Ctrl-C.
+/// Runs the jobs. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
 ///
 /// # Errors
-/// The machine lacks something that is needed, or the API refuses a job.
+/// The node cannot start on this machine, or the API rejects a job.
 pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
     args.processes.check()?;
     let mut signals = Signals::listen()?;
@@ -134,14 +132,13 @@ pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Takes jobs of all kinds, and has none yet.
+/// Returns an empty run that accepts jobs of all kinds.
 pub(super) fn jobs() -> Jobs {
     kinds().iter().fold(Jobs::default(), |jobs, kind| {
         kind.visit(AddTo(jobs, kind.adjust_local))
     })
 }
 
-/// Adds a kind to those of a local run.
 struct AddTo(Jobs, AdjustEnv);
 
 impl KindVisitor for AddTo {
@@ -168,7 +165,7 @@ fn node_config(args: &Args) -> NodeConfig {
     args.processes.node_config(workdir(args), &[])
 }
 
-/// A run, and what is printed of it.
+/// A run and its output.
 struct Session {
     run: Run,
     progress: Progress,
@@ -177,12 +174,12 @@ struct Session {
 }
 
 impl Session {
-    /// Prints what happens until all jobs have ended, the time-out has passed, or a signal comes.
+    /// Prints events until all jobs have ended, the timeout has expired, or a signal arrives.
     async fn run_until_end(&mut self, args: &Args, signals: &mut Signals) -> End {
         let deadline = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         loop {
             tokio::select! {
-                // Processes that write without pause must not hold up the rest.
+                // Signals come first, because processes that write without pause must not delay them.
                 biased;
                 code = signals.next() => {
                     self.output.note("stopping; a second signal kills the processes at once");
@@ -198,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Prints what happens while the node stops. Returns false if another signal comes before it has.
+    /// Prints events until the node has stopped. Returns false if another signal arrives first.
     async fn wait_until_stopped(&mut self, signals: &mut Signals) -> bool {
         loop {
             tokio::select! {
@@ -211,7 +208,7 @@ impl Session {
         }
     }
 
-    /// Handles the next event, and those that are there already; returns whether there is more to come.
+    /// Handles the next event and those already queued. Returns false after the last event.
     async fn handle_events(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -220,7 +217,7 @@ impl Session {
                 return false;
             }
         }
-        // Many lines are printed with one drawing of the table. There is a limit, so that signals are seen.
+        // The table is drawn once for many lines. The number is bounded, so that signals are handled.
         for _ in 0..EVENTS_PER_DRAW {
             match self.run.next().now_or_never() {
                 Some(event) => {

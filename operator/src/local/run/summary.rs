@@ -7,7 +7,6 @@ use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
 
 use super::progress::{Progress, ReplicaRow};
 
-/// Returns the summary.
 pub(super) fn text(run: &Run, progress: &Progress) -> String {
     let mut out = String::from("\n");
     for (name, status) in run.statuses() {
