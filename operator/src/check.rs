@@ -9,7 +9,7 @@ use training_job::{FieldErrors, Settings};
 
 use crate::convert;
 use crate::exit::Failure;
-use crate::kinds::{Kind, kinds};
+use crate::kinds::{DynKind, kinds};
 
 /// The findings and the valid jobs of a command's file arguments.
 pub(crate) struct Checked {
@@ -22,7 +22,7 @@ pub(crate) struct Checked {
 }
 
 pub(crate) struct Job {
-    pub(crate) kind: Rc<Kind>,
+    pub(crate) kind: Rc<DynKind>,
     /// The object in the stored version of its kind, without null fields.
     pub(crate) object: Value,
     /// The API version of the manifest, without the group.
@@ -44,7 +44,7 @@ impl Job {
 
 impl Checked {
     /// Returns true if there are no errors.
-    pub(crate) fn is_good(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.findings.iter().all(|f| f.severity != Severity::Error)
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
 
 /// Checks one file whose text has already been read.
 #[cfg(feature = "__fuzzing")]
-pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
+pub(crate) fn check_source(kinds: &[Rc<DynKind>], source: Source) -> Checked {
     let mut checker = Checker::new(kinds.to_vec());
     checker.source(source);
     checker.checked
@@ -100,7 +100,7 @@ impl DocumentCheck {
 }
 
 struct Checker {
-    kinds: Vec<Rc<Kind>>,
+    kinds: Vec<Rc<DynKind>>,
     file: String,
     /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
@@ -108,7 +108,7 @@ struct Checker {
 }
 
 impl Checker {
-    fn new(kinds: Vec<Rc<Kind>>) -> Self {
+    fn new(kinds: Vec<Rc<DynKind>>) -> Self {
         Self {
             kinds,
             file: String::new(),
@@ -220,13 +220,13 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
+    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<DynKind>) {
         self.has_job = true;
         match kind.check(&node.to_json()) {
             Err(errors) => self.field_findings(Severity::Error, node, errors),
             Ok(checked) => {
                 self.field_findings(Severity::Warning, node, checked.warnings);
-                self.note_stand_in(node, &checked.object);
+                self.note_generated_name(node, &checked.object);
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
@@ -239,7 +239,7 @@ impl Checker {
     }
 
     /// Notes the name that is used in place of a name that the API server would generate.
-    fn note_stand_in(&mut self, node: &Node, object: &Value) {
+    fn note_generated_name(&mut self, node: &Node, object: &Value) {
         let own = node.get("metadata").and_then(|metadata| metadata.text("name"));
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         if own.is_none_or(str::is_empty) {

@@ -68,9 +68,9 @@ pub(crate) enum Command {
 }
 
 /// Adds the name of a kind to the program.
-struct Name(Program);
+struct AddName(Program);
 
-impl KindVisitor for Name {
+impl KindVisitor for AddName {
     type Output = Program;
 
     fn visit<J: TrainingJob>(self) -> Program {
@@ -83,14 +83,14 @@ pub(crate) fn main() -> ExitCode {
     let program = kinds()
         .iter()
         .fold(Program::new("training-operator"), |program, kind| {
-            kind.visit(Name(program))
+            kind.visit(AddName(program))
         });
     let program = Program {
         lease: LEASE.to_owned(),
         ..program
     };
     program.install();
-    let done = match Cli::parse().command {
+    let result = match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
@@ -105,7 +105,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Local(command) => local::run(&command),
         Command::RemoteShell(command) => remote_shell::run(&command),
     };
-    done.unwrap_or_else(|failure| {
+    result.unwrap_or_else(|failure| {
         anstream::eprintln!("training-operator: {failure}");
         exit::bad_input()
     })

@@ -9,7 +9,7 @@ pub(crate) fn bad_input() -> ExitCode {
 }
 
 /// Returns the code of a check that found an error, a difference or a stale file.
-pub(crate) fn found() -> ExitCode {
+pub(crate) fn check_failed() -> ExitCode {
     ExitCode::from(1)
 }
 

@@ -19,17 +19,14 @@ use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-/// Something that is done with the type of a kind's jobs. A command that needs the type implements this, and is called
-/// with it by [`Kind::visit`].
+/// An operation that needs the type of a kind's jobs. [`DynKind::visit`] calls it with that type.
 pub(crate) trait KindVisitor {
-    /// What comes out.
     type Output;
 
-    /// Does it with jobs of type `J`.
     fn visit<J: TrainingJob>(self) -> Self::Output;
 }
 
-pub(crate) struct Kind {
+pub(crate) struct DynKind {
     job_type: JobType,
     /// The custom resource definition. It is built on first use, because building it takes longer than all other work
     /// of a short command.
@@ -55,29 +52,26 @@ enum JobType {
     MlkubeTensorFlow,
 }
 
-pub(crate) fn kinds() -> Vec<Kind> {
+pub(crate) fn kinds() -> Vec<DynKind> {
     vec![
-        Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
-        Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
-        Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
-        Kind::new::<PyTorchJob>(JobType::PyTorch, training_job_pytorch::adjust_local),
-        Kind::new::<JAXJob>(JobType::Jax, training_job_jax::adjust_local),
-        Kind::new::<PaddleJob>(JobType::Paddle, training_job_paddle::adjust_local),
-        Kind::new::<MPIJob>(JobType::Mpi, training_job_mpi::adjust_local),
-        Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
-        Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
+        DynKind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
+        DynKind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
+        DynKind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
+        DynKind::new::<PyTorchJob>(JobType::PyTorch, training_job_pytorch::adjust_local),
+        DynKind::new::<JAXJob>(JobType::Jax, training_job_jax::adjust_local),
+        DynKind::new::<PaddleJob>(JobType::Paddle, training_job_paddle::adjust_local),
+        DynKind::new::<MPIJob>(JobType::Mpi, training_job_mpi::adjust_local),
+        DynKind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
+        DynKind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
     ]
 }
 
-impl Kind {
+impl DynKind {
     fn new<J: TrainingJob>(job_type: JobType, adjust_local: AdjustEnv) -> Self {
         Self {
             job_type,
             definition: LazyLock::new(|| {
-                #[allow(
-                    clippy::expect_used,
-                    reason = "a test builds the definition of each kind"
-                )]
+                #[allow(clippy::expect_used, reason = "a test builds the definition of each kind")]
                 admission::definition::<J>().expect("the definition of each kind can be built")
             }),
             schemas: LazyLock::new(Schemas::new::<J>),
@@ -87,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Does something with the type of its jobs.
+    /// Calls `f` with the type of this kind's jobs.
     pub(crate) fn visit<F: KindVisitor>(&self, visitor: F) -> F::Output {
         match self.job_type {
             JobType::MXNet => visitor.visit::<MXJob>(),
@@ -162,7 +156,7 @@ impl KindVisitor for Render<'_> {
     fn visit<J: TrainingJob>(self) -> Self::Output {
         let job: J = decode(self.object)?;
         let valid = validate(&job, self.settings)?;
-        render::all(&valid).values().map_err(unreadable)
+        render::all(&valid).values().map_err(error_of_object)
     }
 }
 
@@ -171,7 +165,7 @@ impl KindVisitor for Render<'_> {
 /// # Errors
 /// The object does not have a job's shape.
 pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
-    let mut job: J = serde::Deserialize::deserialize(object).map_err(unreadable)?;
+    let mut job: J = serde::Deserialize::deserialize(object).map_err(error_of_object)?;
     job.meta_mut()
         .uid
         .get_or_insert_with(|| render::NO_UID.to_owned());
@@ -179,7 +173,7 @@ pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
 }
 
 /// Returns an error without a path, for the whole object.
-pub(crate) fn unreadable(error: serde_json::Error) -> FieldErrors {
+pub(crate) fn error_of_object(error: serde_json::Error) -> FieldErrors {
     let mut errors = FieldErrors::default();
     errors.push("", error.to_string(), "");
     errors

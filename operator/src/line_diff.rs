@@ -22,14 +22,14 @@ pub(crate) fn unified(old: &str, new: &str) -> String {
 pub(crate) fn styled(diff: &str) -> String {
     let mut text = String::with_capacity(diff.len());
     for line in diff.lines() {
-        let colour = match line.as_bytes().first() {
+        let color = match line.as_bytes().first() {
             Some(b'+') => Some(AnsiColor::Green),
             Some(b'-') => Some(AnsiColor::Red),
             Some(b'@') => Some(AnsiColor::Cyan),
             _ => None,
         };
         // Writing to a string cannot fail.
-        let _ = match colour.map(AnsiColor::on_default) {
+        let _ = match color.map(AnsiColor::on_default) {
             Some(style) => writeln!(text, "{style}{line}{style:#}"),
             None => writeln!(text, "{line}"),
         };

@@ -40,14 +40,14 @@ pub(crate) struct Args {
 /// Runs the operator until a signal ends it.
 pub(crate) fn run(arguments: &Args) -> ExitCode {
     process::start_logs(&arguments.flags.logs);
-    for flag in arguments.ignored.given() {
+    for flag in arguments.ignored.given_flags() {
         tracing::warn!(
             "{flag} is ignored: this operator has no webhooks and no template for init containers"
         );
     }
     let all = kinds()
         .iter()
-        .fold(Kinds::default(), |all, kind| kind.visit(AddTo(all)));
+        .fold(Kinds::default(), |all, kind| kind.visit(AddKind(all)));
     let mut flags = arguments.flags.clone();
     match arguments.controller_config.read() {
         Ok(config) => {
@@ -64,10 +64,9 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
     process::main(&flags, all)
 }
 
-/// Adds a kind to those that the operator manages.
-struct AddTo(Kinds);
+struct AddKind(Kinds);
 
-impl KindVisitor for AddTo {
+impl KindVisitor for AddKind {
     type Output = Kinds;
 
     fn visit<J: TrainingJob>(self) -> Kinds {
@@ -90,8 +89,8 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    fn given(&self) -> Vec<&'static str> {
-        let all = [
+    fn given_flags(&self) -> Vec<&'static str> {
+        let flags = [
             ("--webhook-server-port", &self.webhook_server_port),
             ("--webhook-service-name", &self.webhook_service_name),
             ("--webhook-secret-name", &self.webhook_secret_name),
@@ -100,7 +99,8 @@ impl Ignored {
                 &self.pytorch_init_container_template_file,
             ),
         ];
-        all.into_iter()
+        flags
+            .into_iter()
             .filter(|(_, value)| value.is_some())
             .map(|(name, _)| name)
             .collect()

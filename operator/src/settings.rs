@@ -19,7 +19,7 @@ pub(crate) struct SettingsArgs {
     #[arg(long, value_name = "NAME", default_value = "")]
     gang_scheduler_name: String,
     #[command(flatten)]
-    of_kinds: SettingFlags,
+    kind_settings: SettingFlags,
 }
 
 impl SettingsArgs {
@@ -33,7 +33,7 @@ impl SettingsArgs {
         Ok(Settings {
             accelerators: Arc::new(config.accelerators),
             gang_scheduler: GangScheduler::named(&self.gang_scheduler_name),
-            values: Arc::new(self.of_kinds.0.clone()),
+            values: Arc::new(self.kind_settings.0.clone()),
             ..Settings::default()
         })
     }

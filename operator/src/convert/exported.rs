@@ -11,16 +11,10 @@ const BY_THE_SERVER: &str = "removed: the API server sets it";
 
 /// Fields of the metadata, and the reason why they are removed.
 const METADATA: [(&str, &str); 8] = [
-    (
-        "clusterName",
-        "removed: Kubernetes 1.24 dropped this field",
-    ),
+    ("clusterName", "removed: Kubernetes 1.24 dropped this field"),
     ("creationTimestamp", BY_THE_SERVER),
     ("generation", BY_THE_SERVER),
-    (
-        "initializers",
-        "removed: Kubernetes 1.16 dropped this field",
-    ),
+    ("initializers", "removed: Kubernetes 1.16 dropped this field"),
     ("managedFields", BY_THE_SERVER),
     ("resourceVersion", BY_THE_SERVER),
     ("selfLink", BY_THE_SERVER),

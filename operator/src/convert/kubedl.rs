@@ -32,11 +32,7 @@ pub(super) fn annotations(job: &mut Node, log: &mut Log<'_>) {
     };
     for annotation in all.iter().filter(|entry| entry.key.starts_with("kubedl.io/")) {
         let path = field("metadata.annotations", &annotation.key);
-        log.note(
-            annotation.at,
-            &path,
-            "has no effect: only KubeDL reads it",
-        );
+        log.note(annotation.at, &path, "has no effect: only KubeDL reads it");
     }
 }
 
@@ -52,7 +48,12 @@ pub(super) fn features(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
         if let Some(spot) = take(role, "spotReplicaSpec") {
             let path = format!("spec.{specs}.{name}.spotReplicaSpec");
             let what = "all replicas of a role must have the same template";
-            log.lost(spot.at, &path, what, "set the priority class in the role's template");
+            log.lost(
+                spot.at,
+                &path,
+                what,
+                "set the priority class in the role's template",
+            );
         }
     });
 }
@@ -78,11 +79,6 @@ fn features_at(node: &mut Node, path: &str, log: &mut Log<'_>) {
     }
     if let Some(number) = take(scheduling, "priority") {
         let what = "a job's priority must be that of a priority class";
-        log.lost(
-            number.at,
-            &format!("{path}.priority"),
-            what,
-            "set priorityClass",
-        );
+        log.lost(number.at, &format!("{path}.priority"), what, "set priorityClass");
     }
 }

@@ -291,7 +291,11 @@ fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
     });
     let from = format!("{path}.template.spec.restartPolicy");
     if has(replica, "restartPolicy") {
-        log.note(policy.at, &from, "removed: the role's restartPolicy takes precedence");
+        log.note(
+            policy.at,
+            &from,
+            "removed: the role's restartPolicy takes precedence",
+        );
         return;
     }
     if text(&policy.value) == Some("Never") {

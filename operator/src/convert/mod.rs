@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
         return Ok(exit::bad_input());
     }
     if has_errors || arguments.check && changes {
-        return Ok(exit::found());
+        return Ok(exit::check_failed());
     }
     if !arguments.check {
         write::print(&all)?;
@@ -124,7 +124,11 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Converts a file and prints the findings. Returns `None` if the file cannot be read or parsed.
-fn convert_file(source: Source, lossy: bool, check: &mut DocumentCheck) -> Result<Option<Converted>, Failure> {
+fn convert_file(
+    source: Source,
+    lossy: bool,
+    check: &mut DocumentCheck,
+) -> Result<Option<Converted>, Failure> {
     let unreadable = |at, problem, remedy: &str| {
         report::print(&[Finding {
             severity: Severity::Error,

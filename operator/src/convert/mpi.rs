@@ -146,7 +146,11 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
             let what = "the launcher's pod runs no worker processes";
             log.lost(flag.at, path, what, "add a worker with the launcher's resources");
         } else {
-            log.note(flag.at, path, "removed: the launcher's pod runs no worker processes");
+            log.note(
+                flag.at,
+                path,
+                "removed: the launcher's pod runs no worker processes",
+            );
         }
     }
     if spec.text("launcherCreationPolicy").unwrap_or_default().is_empty() {

@@ -95,8 +95,7 @@ fn features(spec: &mut Node, log: &mut Log<'_>) {
     }
     if let Some(gloo) = take(spec, "withGloo") {
         if integer(&gloo.value).unwrap_or(0) > 0 {
-            let why =
-                "paddle.distributed.launch sets up Gloo without the PADDLE_GLOO variables";
+            let why = "paddle.distributed.launch sets up Gloo without the PADDLE_GLOO variables";
             log.note(gloo.at, "spec.withGloo", format!("removed: {why}"));
         } else {
             log.note(gloo.at, "spec.withGloo", "removed: 0 has no effect");
@@ -147,13 +146,7 @@ fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
 /// Converts a role to its current form.
 fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
     for key in ["requests", "limits"] {
-        leave_out(
-            role,
-            key,
-            path,
-            "the number of replicas is fixed",
-            log,
-        );
+        leave_out(role, key, path, "the number of replicas is fixed", log);
     }
     let from = format!("{path}.template.spec.restartPolicy");
     let policy = match take_restart_policy(role) {

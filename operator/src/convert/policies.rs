@@ -137,11 +137,7 @@ pub(super) fn leave_out(
     log: &mut Log<'_>,
 ) -> Option<Entry> {
     let gone = take(node, key)?;
-    log.note(
-        gone.at,
-        &format!("{path}.{key}"),
-        format!("removed: {why}"),
-    );
+    log.note(gone.at, &format!("{path}.{key}"), format!("removed: {why}"));
     Some(gone)
 }
 

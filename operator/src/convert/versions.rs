@@ -129,7 +129,9 @@ pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unse
     let (problem, remedy) = match (&version.form, api_version) {
         (Form::Mpi(mpi::Origin::Ssh), _) => (
             format!("{kind} of {api_version} is a kind of the mpi-operator and is not served here"),
-            format!("leave it to the mpi-operator, or {by_convert} (which logs the differences, such as exec instead of SSH)"),
+            format!(
+                "leave it to the mpi-operator, or {by_convert} (which logs the differences, such as exec instead of SSH)"
+            ),
         ),
         (_, "batch.paddlepaddle.org/v1") => (
             format!("{kind} of {api_version} is a kind of the paddle-operator and is not served here"),
@@ -139,10 +141,7 @@ pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unse
             format!("{kind} of {api_version} is a kind of KubeDL and is not served here"),
             by_convert,
         ),
-        _ => (
-            format!("{kind} of {api_version} is no longer served"),
-            by_convert,
-        ),
+        _ => (format!("{kind} of {api_version} is no longer served"), by_convert),
     };
     Some(Unserved { problem, remedy })
 }

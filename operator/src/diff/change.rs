@@ -9,14 +9,14 @@ use crate::{line_diff, write};
 /// Objects that change in the same way.
 pub(super) struct Change {
     pub(super) titles: Vec<String>,
-    pub(super) what: What,
+    pub(super) what: ChangeType,
     /// The unified diff of the first object. The diffs of the others differ at most in their context lines.
     pub(super) diff: String,
 }
 
 /// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ChangeType {
     Added,
     Removed,
     Changed,
@@ -33,13 +33,19 @@ pub(super) fn changes(old: &[Value], new: &[Value]) -> Result<Vec<Change>, Strin
     for (key, object) in keyed(new) {
         match before.remove(&key) {
             Some(same) if same == object => {}
-            Some(other) => add(&mut changes, key.0, What::Changed, Some(other), Some(object))?,
-            None => add(&mut changes, key.0, What::Added, None, Some(object))?,
+            Some(other) => add(
+                &mut changes,
+                key.0,
+                ChangeType::Changed,
+                Some(other),
+                Some(object),
+            )?,
+            None => add(&mut changes, key.0, ChangeType::Added, None, Some(object))?,
         }
     }
     for (key, object) in keyed(old) {
         if before.contains_key(&key) {
-            add(&mut changes, key.0, What::Removed, Some(object), None)?;
+            add(&mut changes, key.0, ChangeType::Removed, Some(object), None)?;
         }
     }
     Ok(changes)
@@ -67,7 +73,7 @@ fn title(object: &Value) -> String {
 fn add(
     changes: &mut Vec<Change>,
     title: String,
-    what: What,
+    what: ChangeType,
     old: Option<&Value>,
     new: Option<&Value>,
 ) -> Result<(), String> {
@@ -104,8 +110,8 @@ pub(super) fn tally(changes: &[Change]) -> String {
     };
     format!(
         "{} changed, {} added, {} removed",
-        count(What::Changed),
-        count(What::Added),
-        count(What::Removed)
+        count(ChangeType::Changed),
+        count(ChangeType::Added),
+        count(ChangeType::Removed)
     )
 }

@@ -14,10 +14,10 @@ use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
 use training_job::plan::observed::{Observed, PodRecord};
 use training_job::{FieldErrors, Settings, TrainingJob, plan, validate};
 
-use super::shape::shaped;
+use super::shape::reduced_to;
 use crate::check::Job;
-use crate::cluster::within;
-use crate::kinds::{KindVisitor, decode, unreadable};
+use crate::cluster::with_timeout;
+use crate::kinds::{KindVisitor, decode, error_of_object};
 use crate::write::title;
 
 /// Returns the old side and the new side: the objects of the same jobs in the cluster, and the objects that `jobs`
@@ -36,22 +36,22 @@ pub(super) async fn sides(
         let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &job.kind.resource);
-        let there = within(api.get_opt(&name))
+        let stored_job = with_timeout(api.get_opt(&name))
             .await
             .and_then(|answer| Ok(answer?))
             .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
-        if let Some(there) = &there {
+        if let Some(stored_job) = &stored_job {
             // The objects of both sides must have the same owner.
-            job.object["metadata"]["uid"] = json!(there.uid());
+            job.object["metadata"]["uid"] = json!(stored_job.uid());
         }
         let mut wanted = job
             .render(settings)
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        if let Some(there) = there {
+        if let Some(stored_job) = stored_job {
             // Fields that the stored job sets are compared as well. An invalid stored job sets none.
             let stored = job
                 .kind
-                .render(&serde_json::to_value(&there)?, settings)
+                .render(&serde_json::to_value(&stored_job)?, settings)
                 .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
@@ -64,24 +64,27 @@ pub(super) async fn sides(
                     kinds.push(kind);
                 }
             }
-            let mut runs = Vec::new();
+            let mut running = Vec::new();
             for kind in &kinds {
-                runs.extend(owned(client, kind, (&namespace, &selector), &there).await?);
+                running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
             }
-            job.object["status"] = there.data["status"].clone();
-            let beside = job.kind.visit(Beside {
+            job.object["status"] = stored_job.data["status"].clone();
+            let planned = job.kind.visit(PlanObjects {
                 job: &job.object,
                 settings,
-                runs: &runs,
+                running: &running,
             });
-            for now in beside.map_err(|errors| anyhow::anyhow!("{errors}"))? {
+            for now in planned.map_err(|errors| anyhow::anyhow!("{errors}"))? {
                 let same = wanted.iter_mut().find(|other| title(other) == title(&now));
                 same.into_iter().for_each(|at_first| *at_first = now.clone());
             }
-            for object in runs {
+            for object in running {
                 let same = |other: &&Value| title(other) == title(&object);
                 let shapes = [wanted.iter().find(same), stored.iter().find(same)];
-                old.push(shaped(&object, &shapes.into_iter().flatten().collect::<Vec<_>>()));
+                old.push(reduced_to(
+                    &object,
+                    &shapes.into_iter().flatten().collect::<Vec<_>>(),
+                ));
             }
         }
         new.extend(wanted);
@@ -91,19 +94,19 @@ pub(super) async fn sides(
 
 /// Plans the objects of a job other than services and pods, as the operator would create them now. They may depend on
 /// the state of the pods: a PodGroup and a list of hosts do.
-struct Beside<'a> {
+struct PlanObjects<'a> {
     job: &'a Value,
     settings: &'a Settings,
-    runs: &'a [Value],
+    running: &'a [Value],
 }
 
-impl KindVisitor for Beside<'_> {
+impl KindVisitor for PlanObjects<'_> {
     type Output = Result<Vec<Value>, FieldErrors>;
 
     fn visit<J: TrainingJob>(self) -> Self::Output {
         let job: J = decode(self.job)?;
         let valid = validate(&job, self.settings)?;
-        let pods = self.runs.iter().filter(|object| object["kind"] == "Pod");
+        let pods = self.running.iter().filter(|object| object["kind"] == "Pod");
         let pods = pods.filter_map(|pod| Pod::deserialize(pod).ok());
         let records = pods.map(|pod| (pod.name_any(), Arc::new(PodRecord::from(&pod))));
         let observed = Observed {
@@ -112,7 +115,7 @@ impl KindVisitor for Beside<'_> {
         };
         let made = plan(&valid, &observed, Timestamp::now()).create_objects;
         made.iter()
-            .map(|object| serde_json::to_value(object).map_err(unreadable))
+            .map(|object| serde_json::to_value(object).map_err(error_of_object))
             .collect()
     }
 }
@@ -133,7 +136,7 @@ async fn owned(
 ) -> anyhow::Result<Vec<Value>> {
     let resource = ApiResource::from_gvk(kind);
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
-    let found = match within(api.list(&ListParams::default().labels(selector))).await {
+    let found = match with_timeout(api.list(&ListParams::default().labels(selector))).await {
         // Without a definition there are no objects of that kind.
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(Vec::new()),
         answer => answer

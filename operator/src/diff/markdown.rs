@@ -1,6 +1,6 @@
 //! Renders changes as a comment on a pull request.
 
-use super::change::{Change, What, tally};
+use super::change::{Change, ChangeType, tally};
 
 /// GitHub's limit is 65,536 characters. The rest is left for additions by a workflow.
 const MAX_CHARACTERS: usize = 60_000;
@@ -32,9 +32,9 @@ pub(super) fn comment(changes: &[Change]) -> String {
 
 fn section(change: &Change) -> String {
     let what = match change.what {
-        What::Added => "added",
-        What::Removed => "removed",
-        What::Changed => "changed",
+        ChangeType::Added => "added",
+        ChangeType::Removed => "removed",
+        ChangeType::Changed => "changed",
     };
     let summary = match &change.titles[..] {
         [first, .., last] => format!("{first} to {last} ({} alike)", change.titles.len()),

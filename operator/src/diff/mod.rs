@@ -17,7 +17,7 @@ use crate::cluster;
 use crate::exit::{self, Failure};
 use crate::settings::SettingsArgs;
 use crate::{line_diff, report, write};
-use change::{Change, What};
+use change::{Change, ChangeType};
 
 const HELP: &str = "\
 A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
@@ -75,8 +75,18 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => side(old, &settings)?.zip(side(new, &settings)?),
         ([new], true) => with_cluster(new, arguments, &settings)?,
-        (_, true) => return Err(Failure::new("diff", "with --cluster, exactly one side must be given; remove the old side")),
-        (_, false) => return Err(Failure::new("diff", "two sides must be given; add one, or set --cluster")),
+        (_, true) => {
+            return Err(Failure::new(
+                "diff",
+                "with --cluster, exactly one side must be given; remove the old side",
+            ));
+        }
+        (_, false) => {
+            return Err(Failure::new(
+                "diff",
+                "two sides must be given; add one, or set --cluster",
+            ));
+        }
     };
     let Some((old, new)) = sides else {
         return Ok(exit::bad_input());
@@ -89,7 +99,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     Ok(if changes.is_empty() {
         ExitCode::SUCCESS
     } else {
-        exit::found()
+        exit::check_failed()
     })
 }
 
@@ -101,7 +111,7 @@ fn side(path: &PathBuf, settings: &Settings) -> Result<Option<Vec<Value>>, Failu
     }
     let checked = check(std::slice::from_ref(path));
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(None);
     }
     let objects = checked.jobs.iter().map(|job| job.render(settings));
@@ -114,7 +124,7 @@ type Sides = (Vec<Value>, Vec<Value>);
 fn with_cluster(path: &PathBuf, arguments: &Args, settings: &Settings) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(None);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -136,9 +146,9 @@ fn text(changes: &[Change]) -> String {
     for change in changes {
         let bold = anstyle::Style::new().bold();
         let what = match change.what {
-            What::Added => "is added",
-            What::Removed => "is removed",
-            What::Changed => "changes",
+            ChangeType::Added => "is added",
+            ChangeType::Removed => "is removed",
+            ChangeType::Changed => "changes",
         };
         for title in &change.titles {
             text += &format!("{bold}{title} {what}{bold:#}\n");

@@ -7,22 +7,22 @@ use serde_json::{Map, Value};
 use training_job::validate::amount;
 
 /// The fields that may identify an item of a list. The first that all items have is used.
-const KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
+const ITEM_KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
 
 /// The fields whose values are quantities.
-const QUANTITIES: [&str; 5] = ["limits", "requests", "sizeLimit", "divisor", "minResources"];
+const QUANTITY_FIELDS: [&str; 5] = ["limits", "requests", "sizeLimit", "divisor", "minResources"];
 
 /// Returns the parts of `object` that at least one of `shapes` has. Returns the whole object if there are no shapes.
-pub(super) fn shaped(object: &Value, shapes: &[&Value]) -> Value {
+pub(super) fn reduced_to(object: &Value, shapes: &[&Value]) -> Value {
     match (object, shapes) {
         (_, []) => object.clone(),
         (Value::Object(members), _) => {
             let kept = members.iter().filter_map(|(key, member)| {
                 let of_member: Vec<&Value> = shapes.iter().filter_map(|s| s.get(key)).collect();
                 let part = match key.as_str() {
-                    key if QUANTITIES.contains(&key) => quantities(member, &of_member),
+                    key if QUANTITY_FIELDS.contains(&key) => quantities(member, &of_member),
                     "tolerations" => tolerations(member, &of_member),
-                    _ => shaped(member, &of_member),
+                    _ => reduced_to(member, &of_member),
                 };
                 (!of_member.is_empty()).then(|| (key.clone(), part))
             });
@@ -80,11 +80,11 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
         let of_shapes = lists.iter().flat_map(|list| list.iter());
         items.iter().chain(of_shapes).all(|item| item.get(key).is_some())
     };
-    let Some(key) = KEYS.into_iter().find(every) else {
+    let Some(key) = ITEM_KEYS.into_iter().find(every) else {
         // Without a key, items are matched by position.
         let at = |(n, item)| {
             let same: Vec<&Value> = lists.iter().filter_map(|list| list.get(n)).collect();
-            shaped(item, &same)
+            reduced_to(item, &same)
         };
         return items.iter().enumerate().map(at).collect();
     };
@@ -94,7 +94,7 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
             .filter_map(|list| list.iter().find(|i| i[key] == item[key]));
         let same: Vec<&Value> = same.collect();
         // The cluster added items that are in no shape.
-        (!same.is_empty()).then(|| shaped(item, &same))
+        (!same.is_empty()).then(|| reduced_to(item, &same))
     });
     kept.collect()
 }
@@ -119,7 +119,7 @@ mod tests {
             ],
             "tolerations": [{"operator": "Exists"}, {"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 300}],
         }});
-        assert_eq!(shaped(&live, &[&render]), render);
+        assert_eq!(reduced_to(&live, &[&render]), render);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let stored =
             json!({"args": ["0.5"], "containers": [{"name": "mxnet", "image": "old"}, {"name": "side"}]});
         let live = json!({"args": ["0.50", "x"], "containers": [{"name": "mxnet", "image": "old"}, {"name": "side"}]});
-        assert_eq!(shaped(&live, &[&render, &stored]), live);
-        assert_eq!(shaped(&live, &[]), live);
+        assert_eq!(reduced_to(&live, &[&render, &stored]), live);
+        assert_eq!(reduced_to(&live, &[]), live);
     }
 }

@@ -7,21 +7,23 @@ use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
 
 use crate::convert::POLICIES;
-use crate::kinds::Kind;
+use crate::kinds::DynKind;
 use crate::lease::LEASE;
 
+use super::cluster_state::{
+    API_GROUPS, ClusterState, OPT_IN_KIND, OperatorVariant, enabled_kinds, name, operator_of,
+};
 use super::copies::{is_bare_copy, lost_fields};
-use super::seen::{APART, GROUPS, Runs, Seen, enabled, name, runs};
 
 /// The oldest Kubernetes version that accepts the definitions.
-const OLDEST: (u32, u32) = (1, 30);
+const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
 
 /// The maximum number of names in one finding.
-const NAMES: usize = 5;
+const MAX_LISTED_NAMES: usize = 5;
 
 /// Returns the command that applies the definition of a kind.
-fn apply(kind: &Kind) -> &'static str {
-    match kind.name() == APART {
+fn apply_command(kind: &DynKind) -> &'static str {
+    match kind.name() == OPT_IN_KIND {
         true => {
             "apply it with: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
         }
@@ -31,37 +33,35 @@ fn apply(kind: &Kind) -> &'static str {
 
 /// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
 /// Deployment.
-fn wanted<'k>(seen: &Seen, kinds: &'k [Kind]) -> Vec<&'k Kind> {
-    let ours = seen.deployments.iter().filter(|d| runs(d) == Some(Runs::This));
+fn expected_kinds<'k>(state: &ClusterState, kinds: &'k [DynKind]) -> Vec<&'k DynKind> {
+    let ours = state
+        .deployments
+        .iter()
+        .filter(|d| operator_of(d) == Some(OperatorVariant::This));
     let ours: Vec<&str> = ours
-        .flat_map(|deployment| enabled(deployment, kinds))
-        .map(Kind::name)
+        .flat_map(|deployment| enabled_kinds(deployment, kinds))
+        .map(DynKind::name)
         .collect();
-    let is_wanted = |kind: &&Kind| match ours.is_empty() {
-        true => kind.name() != APART,
+    let is_wanted = |kind: &&DynKind| match ours.is_empty() {
+        true => kind.name() != OPT_IN_KIND,
         false => ours.contains(&kind.name()),
     };
     kinds.iter().filter(is_wanted).collect()
 }
 
 /// Returns all findings, the most severe first.
-pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
+pub(crate) fn findings(state: &ClusterState, kinds: &[DynKind]) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
-    found.version(seen);
-    found.definitions(seen, kinds);
-    found.webhooks(seen);
-    found.operators(seen);
-    found.rights(seen);
-    found.jobs(seen);
-    found.copies(seen, kinds);
-    for (what, why) in &seen.unread {
+    found.version(state);
+    found.definitions(state, kinds);
+    found.webhooks(state);
+    found.operators(state);
+    found.permissions(state);
+    found.jobs(state);
+    found.copies(state, kinds);
+    for (what, why) in &state.unreadable {
         let remedy = "run doctor as a user who may read them";
-        found.add(
-            Severity::Warning,
-            what,
-            format!("cannot be read: {why}"),
-            remedy,
-        );
+        found.add(Severity::Warning, what, format!("cannot be read: {why}"), remedy);
     }
     let rank = |finding: &Finding| match finding.severity {
         Severity::Error => 0,
@@ -86,11 +86,12 @@ impl Findings {
         });
     }
 
-    fn version(&mut self, seen: &Seen) {
-        let ((major, minor), (oldest_major, oldest)) = (seen.version, OLDEST);
-        if seen.version < OLDEST {
-            let problem =
-                format!("must be version {oldest_major}.{oldest} or later for the definitions (is {major}.{minor})");
+    fn version(&mut self, state: &ClusterState) {
+        let ((major, minor), (oldest_major, oldest)) = (state.version, MIN_KUBERNETES_VERSION);
+        if state.version < MIN_KUBERNETES_VERSION {
+            let problem = format!(
+                "must be version {oldest_major}.{oldest} or later for the definitions (is {major}.{minor})"
+            );
             self.add(
                 Severity::Error,
                 "API server",
@@ -100,12 +101,12 @@ impl Findings {
         }
     }
 
-    fn definitions(&mut self, seen: &Seen, kinds: &[Kind]) {
-        let known: BTreeMap<String, &Kind> = wanted(seen, kinds)
+    fn definitions(&mut self, state: &ClusterState, kinds: &[DynKind]) {
+        let known: BTreeMap<String, &DynKind> = expected_kinds(state, kinds)
             .into_iter()
             .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
             .collect();
-        for definition in &seen.definitions {
+        for definition in &state.definitions {
             let (_, plural) = name(definition);
             let object = format!("definition {plural}");
             match known.get(plural) {
@@ -121,28 +122,28 @@ impl Findings {
                 }
             }
         }
-        let is_unread = seen
-            .unread
+        let is_unreadable = state
+            .unreadable
             .iter()
             .any(|(what, _)| what.starts_with("customresourcedefinitions"));
-        for (plural, kind) in known.iter().filter(|_| !is_unread) {
-            if seen
+        for (plural, kind) in known.iter().filter(|_| !is_unreadable) {
+            if state
                 .definitions
                 .iter()
                 .all(|definition| name(definition).1 != *plural)
             {
                 let object = format!("definition {plural}");
-                self.add(Severity::Warning, &object, "missing", apply(kind));
+                self.add(Severity::Warning, &object, "missing", apply_command(kind));
             }
         }
     }
 
-    fn definition(&mut self, object: &str, definition: &Value, kind: &Kind) {
+    fn definition(&mut self, object: &str, definition: &Value, kind: &DynKind) {
         let spec = &definition["spec"];
         if spec["preserveUnknownFields"] == true {
             let problem =
                 "belongs to an older operator and keeps unknown fields, so stored jobs are not checked";
-            return self.add(Severity::Error, object, problem, apply(kind));
+            return self.add(Severity::Error, object, problem, apply_command(kind));
         }
         let texts = |list: &Value| -> BTreeSet<String> {
             let list = list.as_array().into_iter().flatten();
@@ -179,23 +180,26 @@ impl Findings {
         let wanted = serde_json::to_value(&kind.definition.spec.versions).unwrap_or_default();
         if there != ours || fields(&spec["versions"]) != fields(&wanted) {
             let problem = "its versions or fields differ from those of this operator";
-            self.add(Severity::Error, object, problem, apply(kind));
+            self.add(Severity::Error, object, problem, apply_command(kind));
         }
     }
 
-    fn webhooks(&mut self, seen: &Seen) {
-        let is_unread = seen.unread.iter().any(|(what, _)| what.starts_with("services "));
-        for configuration in seen.webhooks.iter().filter(|_| !is_unread) {
+    fn webhooks(&mut self, state: &ClusterState) {
+        let is_unreadable = state
+            .unreadable
+            .iter()
+            .any(|(what, _)| what.starts_with("services "));
+        for configuration in state.webhooks.iter().filter(|_| !is_unreadable) {
             let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
             let (_, configured) = name(configuration);
             for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
                 let service = &webhook["clientConfig"]["service"];
-                if !concerns_jobs(webhook) || !service.is_object() {
+                if !matches_jobs(webhook) || !service.is_object() {
                     continue;
                 }
                 let text = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
                 let at = (text("namespace"), text("name"));
-                if seen.services.contains(&at) {
+                if state.services.contains(&at) {
                     continue;
                 }
                 let ignored = webhook["failurePolicy"] == "Ignore";
@@ -217,26 +221,29 @@ impl Findings {
         }
     }
 
-    fn operators(&mut self, seen: &Seen) {
+    fn operators(&mut self, state: &ClusterState) {
         let named = |deployment: &Value| {
             let (namespace, name) = name(deployment);
             format!("{namespace}/{name}")
         };
-        let all: Vec<_> = seen
+        let all: Vec<_> = state
             .deployments
             .iter()
-            .filter_map(|d| Some((runs(d)?, d)))
+            .filter_map(|d| Some((operator_of(d)?, d)))
             .collect();
-        let others = all.iter().filter(|(runs, _)| *runs != Runs::This);
-        let works = all.iter().any(|(runs, _)| *runs == Runs::This);
-        for (runs, deployment) in others {
+        let others = all
+            .iter()
+            .filter(|(operator, _)| *operator != OperatorVariant::This);
+        let works = all.iter().any(|(operator, _)| *operator == OperatorVariant::This);
+        for (operator, deployment) in others {
             let object = format!("deployment {}", named(deployment));
-            let whose = match runs {
-                Runs::Go => "the Kubeflow training operator",
-                Runs::Older | Runs::This => "an older operator",
+            let whose = match operator {
+                OperatorVariant::Go => "the Kubeflow training operator",
+                OperatorVariant::Older | OperatorVariant::This => "an older operator",
             };
-            if works && *runs == Runs::Older {
-                let problem = format!("runs {whose} beside this operator, so both create pods for the same jobs");
+            if works && *operator == OperatorVariant::Older {
+                let problem =
+                    format!("runs {whose} beside this operator, so both create pods for the same jobs");
                 self.add(
                     Severity::Error,
                     &object,
@@ -257,11 +264,11 @@ impl Findings {
                 );
             }
         }
-        let is_unread = seen
-            .unread
+        let is_unreadable = state
+            .unreadable
             .iter()
             .any(|(what, _)| what.starts_with("deployments "));
-        if all.is_empty() && !is_unread {
+        if all.is_empty() && !is_unreadable {
             let problem = "missing: no Deployment runs an operator of training jobs";
             self.add(
                 Severity::Note,
@@ -274,27 +281,28 @@ impl Findings {
             let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
             name(lease).1 == LEASE && !holder.is_empty()
         };
-        let held: Vec<_> = seen.leases.iter().filter(is_held).collect();
+        let held: Vec<_> = state.leases.iter().filter(is_held).collect();
         if held.len() > 1 {
             let names: Vec<_> = held.iter().map(|lease| name(lease).0).collect();
             let problem = format!("held in several namespaces: {}", names.join(", "));
-            let remedy = "restrict each of these operators to its own namespace of jobs, or delete all but one";
+            let remedy =
+                "restrict each of these operators to its own namespace of jobs, or delete all but one";
             self.add(Severity::Warning, &format!("lease {LEASE}"), problem, remedy);
         }
     }
 
-    fn rights(&mut self, seen: &Seen) {
+    fn permissions(&mut self, state: &ClusterState) {
         let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
-        for missing in &seen.missing {
-            let (verb, resource) = &missing.right;
+        for missing in &state.missing_permissions {
+            let (verb, resource) = &missing.permission;
             by_account
                 .entry(&missing.account)
                 .or_default()
                 .push(format!("{verb} {resource}"));
         }
-        for ((namespace, account), rights) in by_account {
+        for ((namespace, account), permissions) in by_account {
             let object = format!("service account {namespace}/{account}");
-            let problem = format!("lacks permissions: {}", listed(&rights));
+            let problem = format!("lacks permissions: {}", list_names(&permissions));
             self.add(
                 Severity::Error,
                 &object,
@@ -305,13 +313,13 @@ impl Findings {
     }
 
     /// Reports jobs that another cluster runs, or that were copied from one.
-    fn copies(&mut self, seen: &Seen, kinds: &[Kind]) {
+    fn copies(&mut self, state: &ClusterState, kinds: &[DynKind]) {
         let titled = |job: &Value| {
             let (namespace, name) = name(job);
             format!("{namespace}/{name}")
         };
         let mut lost: BTreeMap<AnnotatedField, Vec<String>> = BTreeMap::new();
-        for job in &seen.jobs {
+        for job in &state.jobs {
             for of in lost_fields(job, kinds) {
                 lost.entry(of).or_default().push(titled(job));
             }
@@ -320,18 +328,18 @@ impl Findings {
             let problem = format!(
                 "spec.{} is missing in their copies, which MultiKueue creates in another cluster: {}",
                 of.field,
-                listed(&jobs)
+                list_names(&jobs)
             );
             let remedy = format!("set the annotation {} to the same value", of.annotation);
             self.add(Severity::Warning, "jobs", problem, &remedy);
         }
-        let bare = seen.jobs.iter().filter(|job| is_bare_copy(job, kinds));
+        let bare = state.jobs.iter().filter(|job| is_bare_copy(job, kinds));
         let bare: Vec<_> = bare.map(titled).collect();
         if !bare.is_empty() {
             let problem = format!(
                 "copied by MultiKueue from another cluster, which omits failurePolicy, successPolicy, restartScope and \
                  layout: {}",
-                listed(&bare)
+                list_names(&bare)
             );
             let remedy = "if the originals set these fields, set the annotations of docs/users/policies.md as well, because \
                           annotations are copied";
@@ -339,28 +347,31 @@ impl Findings {
         }
     }
 
-    fn jobs(&mut self, seen: &Seen) {
+    fn jobs(&mut self, state: &ClusterState) {
         let of = |test: &dyn Fn(&Value) -> bool| -> Vec<String> {
-            let found = seen.jobs.iter().filter(|job| test(job)).map(name);
+            let found = state.jobs.iter().filter(|job| test(job)).map(name);
             found
                 .map(|(namespace, name)| format!("{namespace}/{name}"))
                 .collect()
         };
-        let inline = of(&|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]));
-        if !inline.is_empty() {
-            let problem = format!("policies at the top of the spec: {}", listed(&inline));
+        let with_top_level_policies = of(&|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]));
+        if !with_top_level_policies.is_empty() {
+            let problem = format!(
+                "policies at the top of the spec: {}",
+                list_names(&with_top_level_policies)
+            );
             let remedy = "these jobs follow the rules of the stand-alone operator; to write the rules out, use \
                           training-operator convert";
             self.add(Severity::Note, "jobs", problem, remedy);
         }
-        let counted = of(&|job| {
+        let with_former_status = of(&|job| {
             let status = &job["status"];
             !status["mxReplicaStatuses"].is_null() && status["replicaStatuses"].is_null()
         });
-        if !counted.is_empty() {
+        if !with_former_status.is_empty() {
             let problem = format!(
                 "only the stand-alone operator has written their statuses: {}",
-                listed(&counted)
+                list_names(&with_former_status)
             );
             self.add(
                 Severity::Note,
@@ -369,19 +380,19 @@ impl Findings {
                 "no action needed: this operator adds its own status to jobs that have not ended",
             );
         }
-        let orphans = of(&|job| {
+        let run_by_batch_jobs = of(&|job| {
             let version = job["apiVersion"].as_str().unwrap_or_default();
-            let is_old = GROUPS[1..].iter().any(|group| version.starts_with(group));
+            let is_old = API_GROUPS[1..].iter().any(|group| version.starts_with(group));
             let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
             let has_begun = ["Creating", "Running", "CleanUp"]
                 .iter()
                 .any(|phase| job["status"]["phase"] == *phase);
             is_old && has_begun && conditions.all(|condition| condition["status"].is_null())
         });
-        if !orphans.is_empty() {
+        if !run_by_batch_jobs.is_empty() {
             let problem = format!(
                 "started by an operator that creates batch Jobs, and not ended: {}",
-                listed(&orphans)
+                list_names(&run_by_batch_jobs)
             );
             self.add(
                 Severity::Warning,
@@ -394,19 +405,19 @@ impl Findings {
 }
 
 /// Returns the first names of a list, and the number of the others.
-fn listed(names: &[String]) -> String {
-    let first = names[..names.len().min(NAMES)].join(", ");
-    match names.len().saturating_sub(NAMES) {
+fn list_names(names: &[String]) -> String {
+    let first = names[..names.len().min(MAX_LISTED_NAMES)].join(", ");
+    match names.len().saturating_sub(MAX_LISTED_NAMES) {
         0 => first,
         more => format!("{first} and {more} more"),
     }
 }
 
 /// Returns true if a webhook receives requests for jobs.
-fn concerns_jobs(webhook: &Value) -> bool {
+fn matches_jobs(webhook: &Value) -> bool {
     let rules = webhook["rules"].as_array().into_iter().flatten();
     let mut groups = rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
-    groups.any(|group| GROUPS.iter().any(|ours| group == ours))
+    groups.any(|group| API_GROUPS.iter().any(|ours| group == ours))
 }
 
 /// Returns true if an MXJob has a policy at the top of its spec, as under the stand-alone operator, but does not set

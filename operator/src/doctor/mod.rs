@@ -1,9 +1,9 @@
 //! `training-operator doctor`: finds problems of an installation, and names a remedy for each.
 
+mod cluster_state;
 mod copies;
 mod diagnosis;
 mod read;
-mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -61,16 +61,16 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let look = async {
         let context = arguments.context.as_deref();
         let (client, server) = cluster::client(arguments.kubeconfig.as_deref(), context).await?;
-        let seen = read::cluster(&client, &kinds).await;
-        seen.map_err(|error| error.context(server))
+        let state = read::cluster(&client, &kinds).await;
+        state.map_err(|error| error.context(server))
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let seen = runtime
+    let state = runtime
         .block_on(look)
         .map_err(|error| Failure::new("doctor", format!("{error:#}")))?;
-    let findings = diagnosis::findings(&seen, &kinds);
+    let findings = diagnosis::findings(&state, &kinds);
     match arguments.output {
         Format::Text => write::print_styled(&text(&findings))?,
         Format::Json => {
@@ -79,7 +79,11 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let is_well = findings.iter().all(|f| f.severity == Severity::Note);
-    Ok(if is_well { ExitCode::SUCCESS } else { exit::found() })
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        exit::check_failed()
+    })
 }
 
 fn text(findings: &[Finding]) -> String {

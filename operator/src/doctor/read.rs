@@ -13,51 +13,56 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
 
-use crate::cluster::within;
-use crate::kinds::Kind;
+use crate::cluster::with_timeout;
+use crate::kinds::DynKind;
 
-use super::seen::{
-    GROUPS, Missing, RIGHTS, Runs, Seen, enabled, name, rights_to_jobs, rights_to_objects, runs,
+use super::cluster_state::{
+    API_GROUPS, CORE_PERMISSIONS, ClusterState, MissingPermission, OperatorVariant, enabled_kinds,
+    job_permissions, name, object_permissions, operator_of,
 };
 
-const PAGE: u32 = 500;
+const MAX_PAGE_ITEMS: u32 = 500;
 
 /// Reads a cluster. The result lists the resources that the user may not read.
 ///
 /// # Errors
 /// The cluster cannot be reached.
-pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<Seen> {
-    let version = within(client.apiserver_version()).await??;
+pub(super) async fn cluster(client: &Client, kinds: &[DynKind]) -> anyhow::Result<ClusterState> {
+    let version = with_timeout(client.apiserver_version()).await??;
     let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
-    let mut seen = Seen {
+    let mut state = ClusterState {
         version: (number(&version.major), number(&version.minor)),
-        ..Seen::default()
+        ..ClusterState::default()
     };
-    let definitions = all::<CustomResourceDefinition>(client, &mut seen).await?;
-    let is_ours = |definition: &Value| GROUPS.iter().any(|group| definition["spec"]["group"] == *group);
-    seen.definitions = definitions.into_iter().filter(is_ours).collect();
-    for definition in seen.definitions.clone() {
+    let definitions = all::<CustomResourceDefinition>(client, &mut state).await?;
+    let is_ours = |definition: &Value| {
+        API_GROUPS
+            .iter()
+            .any(|group| definition["spec"]["group"] == *group)
+    };
+    state.definitions = definitions.into_iter().filter(is_ours).collect();
+    for definition in state.definitions.clone() {
         if let Some(resource) = served(&definition) {
-            let jobs = list(client, &resource, &mut seen).await?;
-            seen.jobs.extend(jobs);
+            let jobs = list(client, &resource, &mut state).await?;
+            state.jobs.extend(jobs);
         }
     }
-    seen.webhooks = all::<ValidatingWebhookConfiguration>(client, &mut seen).await?;
-    let mutating = all::<MutatingWebhookConfiguration>(client, &mut seen).await?;
-    seen.webhooks.extend(mutating);
-    let services = all::<Service>(client, &mut seen).await?;
+    state.webhooks = all::<ValidatingWebhookConfiguration>(client, &mut state).await?;
+    let mutating = all::<MutatingWebhookConfiguration>(client, &mut state).await?;
+    state.webhooks.extend(mutating);
+    let services = all::<Service>(client, &mut state).await?;
     let names = services.iter().map(name);
-    seen.services = names
+    state.services = names
         .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
         .collect();
-    seen.deployments = all::<Deployment>(client, &mut seen).await?;
-    seen.leases = all::<Lease>(client, &mut seen).await?;
-    for deployment in seen.deployments.clone() {
-        if runs(&deployment) == Some(Runs::This) {
-            rights(client, kinds, &deployment, &mut seen).await?;
+    state.deployments = all::<Deployment>(client, &mut state).await?;
+    state.leases = all::<Lease>(client, &mut state).await?;
+    for deployment in state.deployments.clone() {
+        if operator_of(&deployment) == Some(OperatorVariant::This) {
+            check_permissions(client, kinds, &deployment, &mut state).await?;
         }
     }
-    Ok(seen)
+    Ok(state)
 }
 
 /// Returns the resource with the version in which a definition's objects are read: the stored version if it is served.
@@ -75,22 +80,29 @@ fn served(definition: &Value) -> Option<ApiResource> {
     ))
 }
 
-async fn all<K: Resource<DynamicType = ()>>(client: &Client, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {
-    list(client, &ApiResource::erase::<K>(&()), seen).await
+async fn all<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    state: &mut ClusterState,
+) -> anyhow::Result<Vec<Value>> {
+    list(client, &ApiResource::erase::<K>(&()), state).await
 }
 
 /// Returns all objects of a kind. If the user may not read them, records that and returns the objects read so far.
-async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {
+async fn list(
+    client: &Client,
+    resource: &ApiResource,
+    state: &mut ClusterState,
+) -> anyhow::Result<Vec<Value>> {
     let api = Api::<DynamicObject>::all_with(client.clone(), resource);
     let mut objects = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
+    let mut page = ListParams::default().limit(MAX_PAGE_ITEMS);
     loop {
-        let answer = within(api.list(&page)).await?;
+        let answer = with_timeout(api.list(&page)).await?;
         let items = match answer {
             Ok(items) => items,
             Err(kube::Error::Api(status)) => {
                 let what = format!("{} of {}", resource.plural, resource.api_version);
-                seen.unread.push((what, status.message.clone()));
+                state.unreadable.push((what, status.message.clone()));
                 return Ok(objects);
             }
             Err(error) => return Err(error.into()),
@@ -112,21 +124,26 @@ async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyho
 
 /// Finds the permissions that the service account of a Deployment lacks. They are checked in the Deployment's namespace
 /// if the operator is restricted to one namespace, and in all namespaces otherwise.
-async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut Seen) -> anyhow::Result<()> {
+async fn check_permissions(
+    client: &Client,
+    kinds: &[DynKind],
+    deployment: &Value,
+    state: &mut ClusterState,
+) -> anyhow::Result<()> {
     let pod = &deployment["spec"]["template"]["spec"];
     let namespace = name(deployment).0.to_owned();
     let account = pod["serviceAccountName"].as_str().unwrap_or("default").to_owned();
     let text = pod.to_string();
     let is_namespaced = text.contains("--namespace") || text.contains("KUBEFLOW_NAMESPACE");
     let mut wanted: Vec<(String, String, &[&'static str])> = Vec::new();
-    for (resource, verbs) in RIGHTS {
+    for (resource, verbs) in CORE_PERMISSIONS {
         wanted.push((String::new(), resource.to_owned(), verbs));
     }
-    for kind in enabled(deployment, kinds) {
-        for (group, resource, verbs) in rights_to_objects(kind) {
+    for kind in enabled_kinds(deployment, kinds) {
+        for (group, resource, verbs) in object_permissions(kind) {
             wanted.push((group.to_owned(), resource.to_owned(), verbs));
         }
-        for (subresource, verbs) in rights_to_jobs(kind) {
+        for (subresource, verbs) in job_permissions(kind) {
             let resource = format!("{}{subresource}", kind.resource.plural);
             wanted.push((kind.resource.group.clone(), resource, verbs));
         }
@@ -158,18 +175,18 @@ async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut 
             };
             let parameters = PostParams::default();
             let asked = api.create(&parameters, &review);
-            match within(asked).await? {
+            match with_timeout(asked).await? {
                 Ok(answer) => {
                     if !answer.status.is_some_and(|status| status.allowed) {
-                        seen.missing.push(Missing {
+                        state.missing_permissions.push(MissingPermission {
                             account: (namespace.clone(), account.clone()),
-                            right: (verb, resource.clone()),
+                            permission: (verb, resource.clone()),
                         });
                     }
                 }
                 Err(kube::Error::Api(status)) => {
                     let what = format!("permissions of the service account {namespace}/{account}");
-                    seen.unread.push((what, status.message.clone()));
+                    state.unreadable.push((what, status.message.clone()));
                     return Ok(());
                 }
                 Err(error) => return Err(error.into()),

@@ -2,21 +2,23 @@
 
 use serde_json::{Value, json};
 
+use super::cluster_state::{
+    CORE_PERMISSIONS, ClusterState, MissingPermission, enabled_kinds, job_permissions, object_permissions,
+};
 use super::diagnosis::findings;
-use super::seen::{Missing, RIGHTS, Seen, enabled, rights_to_jobs, rights_to_objects};
 use super::text;
 use crate::kinds::kinds;
 use crate::lease::LEASE;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
-fn well() -> Seen {
+fn healthy_cluster() -> ClusterState {
     let definitions = kinds().into_iter().map(|kind| {
         let mut definition = serde_json::to_value(&*kind.definition).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();
         definition["status"] = json!({"storedVersions": [stored]});
         definition
     });
-    Seen {
+    ClusterState {
         version: (1, 35),
         definitions: definitions.collect(),
         jobs: vec![job("today", json!({"jobMode": "MXTrain"}), json!({}))],
@@ -26,7 +28,7 @@ fn well() -> Seen {
             json!(["run"]),
         )],
         leases: vec![lease("kubeflow")],
-        ..Seen::default()
+        ..ClusterState::default()
     }
 }
 
@@ -51,28 +53,28 @@ fn webhook(kind: &str, policy: &str) -> Value {
         {"failurePolicy": policy, "clientConfig": {"service": service}, "rules": [{"apiGroups": ["kubeflow.org"]}]}]})
 }
 
-fn told(seen: &Seen) -> String {
-    anstream::adapter::strip_str(&text(&findings(seen, &kinds()))).to_string()
+fn report(state: &ClusterState) -> String {
+    anstream::adapter::strip_str(&text(&findings(state, &kinds()))).to_string()
 }
 
 #[test]
-fn a_cluster_that_is_well_is_told_to_be() {
-    assert_eq!(told(&well()), "errors: 0, warnings: 0\n");
+fn a_healthy_cluster_has_no_findings() {
+    assert_eq!(report(&healthy_cluster()), "errors: 0, warnings: 0\n");
 }
 
 #[test]
-fn what_older_operators_left_is_told() {
-    let mut seen = well();
-    seen.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
-    seen.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
-    seen.definitions.pop();
+fn remains_of_older_operators_are_reported() {
+    let mut state = healthy_cluster();
+    state.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
+    state.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
+    state.definitions.pop();
     let other = json!({"metadata": {"name": "experiments.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
-    seen.definitions.push(other);
-    seen.webhooks = vec![
+    state.definitions.push(other);
+    state.webhooks = vec![
         webhook("ValidatingWebhookConfiguration", "Fail"),
         webhook("MutatingWebhookConfiguration", "Ignore"),
     ];
-    seen.deployments.extend([
+    state.deployments.extend([
         deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null)),
         deployment(
             "training-operator-2",
@@ -87,81 +89,82 @@ fn what_older_operators_left_is_told() {
             json!({"mxReplicaStatuses": {}}),
         )
     };
-    seen.jobs.extend((0..7).map(named));
+    state.jobs.extend((0..7).map(named));
     let mut running = job("dist", json!({}), json!({"phase": "Running"}));
     running["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
     running["kind"] = json!("MxJob");
-    seen.jobs.push(running.clone());
+    state.jobs.push(running.clone());
     // Only this operator's conditions have a status.
     running["status"]["conditions"] = json!([{"type": "Running", "status": "True"}]);
-    seen.jobs.push(running);
-    insta::assert_snapshot!(told(&seen));
+    state.jobs.push(running);
+    insta::assert_snapshot!(report(&state));
 }
 
 #[test]
-fn what_the_operator_lacks_is_told() {
-    let mut seen = well();
-    seen.version = (1, 28);
+fn missing_parts_of_the_installation_are_reported() {
+    let mut state = healthy_cluster();
+    state.version = (1, 28);
     let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-    seen.definitions[0]
+    state.definitions[0]
         .pointer_mut(fields)
         .unwrap()
         .as_object_mut()
         .unwrap()
         .clear();
-    seen.leases.push(lease("team"));
+    state.leases.push(lease("team"));
     let account = ("kubeflow".to_owned(), "training-operator".to_owned());
     for (verb, resource) in [("patch", "pods"), ("patch", "services")] {
-        seen.missing.push(Missing {
+        state.missing_permissions.push(MissingPermission {
             account: account.clone(),
-            right: (verb, resource.to_owned()),
+            permission: (verb, resource.to_owned()),
         });
     }
     let why = "leases is forbidden";
-    seen.unread
+    state
+        .unreadable
         .push(("leases of coordination.k8s.io/v1".to_owned(), why.to_owned()));
-    insta::assert_snapshot!(told(&seen));
+    insta::assert_snapshot!(report(&state));
 }
 
 #[test]
-fn what_does_not_run_is_no_operator() {
-    let mut seen = well();
+fn a_deployment_without_replicas_is_ignored() {
+    let mut state = healthy_cluster();
     let mut old = deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null));
     old["spec"]["replicas"] = json!(0);
-    seen.deployments.push(old);
-    assert_eq!(told(&seen), "errors: 0, warnings: 0\n");
+    state.deployments.push(old);
+    assert_eq!(report(&state), "errors: 0, warnings: 0\n");
 }
 
 /// Another operator may own the definition of MPIJobs as long as this operator does not run them.
 #[test]
-fn kinds_that_are_not_run_need_nothing() {
+fn disabled_kinds_need_no_definitions() {
     let args = json!(["run", "--enable-scheme=MXJob,tfjob", "--enable-scheme", "MPIJob"]);
-    let mut seen = well();
-    seen.deployments = vec![deployment("training-operator", "training-operator:1", args)];
-    let of = |seen: &Seen| -> Vec<String> {
+    let mut state = healthy_cluster();
+    state.deployments = vec![deployment("training-operator", "training-operator:1", args)];
+    let of = |state: &ClusterState| -> Vec<String> {
         let kinds = kinds();
-        let enabled = enabled(&seen.deployments[0], &kinds);
-        enabled.iter().map(|kind| kind.name().to_owned()).collect()
+        let enabled_kinds = enabled_kinds(&state.deployments[0], &kinds);
+        enabled_kinds.iter().map(|kind| kind.name().to_owned()).collect()
     };
-    assert_eq!(of(&seen), ["MXJob", "TFJob", "MPIJob"]);
+    assert_eq!(of(&state), ["MXJob", "TFJob", "MPIJob"]);
     let is_mpi = |d: &Value| d["metadata"]["name"] == "mpijobs.kubeflow.org";
-    seen.definitions.retain(is_mpi);
-    let missing = told(&seen);
+    state.definitions.retain(is_mpi);
+    let missing = report(&state);
     assert!(missing.contains("errors: 0, warnings: 2"), "{missing}");
 
     let of_another = json!([{"name": "v2beta1"}]);
-    seen.definitions[0]["spec"]["versions"] = of_another;
+    state.definitions[0]["spec"]["versions"] = of_another;
     let problem = "definition mpijobs.kubeflow.org: its versions or fields differ from those of this operator; apply it with: \
                    kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml";
-    assert!(told(&seen).contains(problem), "{}", told(&seen));
+    assert!(report(&state).contains(problem), "{}", report(&state));
     for without in [json!(["run", "--enable-scheme=MXJob"]), json!(null)] {
-        seen.deployments[0] = deployment("training-operator", "training-operator:1", without);
-        assert!(told(&seen).contains("errors: 0, "), "{}", told(&seen));
+        state.deployments[0] = deployment("training-operator", "training-operator:1", without);
+        assert!(report(&state).contains("errors: 0, "), "{}", report(&state));
     }
 }
 
 #[test]
-fn the_rights_are_those_of_the_role() {
+fn the_checked_permissions_are_those_of_the_role() {
     let read = |file: &str| {
         let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));
         kube_manifest::parse(&std::fs::read_to_string(file).unwrap()).unwrap()[0].to_json()
@@ -183,30 +186,30 @@ fn the_rights_are_those_of_the_role() {
             );
         }
     }
-    let mut asked = Vec::new();
-    let mut ask = |resource: &str, verbs: &[&str]| {
-        asked.extend(verbs.iter().map(|verb| format!("{verb} {resource}")));
+    let mut checked = Vec::new();
+    let mut check = |resource: &str, verbs: &[&str]| {
+        checked.extend(verbs.iter().map(|verb| format!("{verb} {resource}")));
     };
-    for (resource, verbs) in RIGHTS {
-        ask(resource, verbs);
+    for (resource, verbs) in CORE_PERMISSIONS {
+        check(resource, verbs);
     }
     for kind in kinds() {
-        for (_, resource, verbs) in rights_to_objects(&kind) {
-            ask(resource, verbs);
+        for (_, resource, verbs) in object_permissions(&kind) {
+            check(resource, verbs);
         }
-        for (subresource, verbs) in rights_to_jobs(&kind) {
-            ask(&format!("{}{subresource}", kind.resource.plural), verbs);
+        for (subresource, verbs) in job_permissions(&kind) {
+            check(&format!("{}{subresource}", kind.resource.plural), verbs);
         }
     }
     granted.sort();
-    asked.sort();
-    assert_eq!(asked, granted);
+    checked.sort();
+    assert_eq!(checked, granted);
 }
 
 /// MultiKueue copies jobs by the Go operator's types, including their annotations.
 #[test]
-fn what_copies_in_another_cluster_lose_is_told() {
-    let mut seen = well();
+fn fields_that_copies_lose_are_reported() {
+    let mut state = healthy_cluster();
     let multikueue = "kueue.x-k8s.io/multikueue";
     let policy = json!({"managedBy": multikueue, "failurePolicy": {"maxRestarts": 3}, "layout": "Compact", "restartScope": ""});
     let mut original = job(
@@ -228,6 +231,6 @@ fn what_copies_in_another_cluster_lose_is_told() {
     let mut complete = copy.clone();
     complete["metadata"]["name"] = "complete".into();
     complete["metadata"]["annotations"] = json!({"training.kubeflow.org/restart-scope": "Replica"});
-    seen.jobs.extend([original, elsewhere, here, copy, complete]);
-    insta::assert_snapshot!(told(&seen));
+    state.jobs.extend([original, elsewhere, here, copy, complete]);
+    insta::assert_snapshot!(report(&state));
 }

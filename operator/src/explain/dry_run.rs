@@ -1,4 +1,4 @@
-//! Simulates a job's life by running the operator's plan on a made-up cluster.
+//! Simulates a job's timeline by running the operator's planner on a simulated cluster.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -13,9 +13,9 @@ use training_job::plan::{ChildKind, plan};
 use training_job::validate::{Policy, other_manager};
 use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
-use super::life::{Consequence, End, Gang, Incident, Left, Life, RoleLife};
-use super::success::{Replicas, Success};
-use crate::kinds::{decode, unreadable};
+use super::success::{Replicas, SuccessCondition};
+use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
+use crate::kinds::{decode, error_of_object};
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
@@ -32,25 +32,25 @@ struct DryRun<'a, J> {
     /// The created objects, services and pods, in order.
     created: Vec<(ChildKind, String)>,
     /// The created services and pods that belong to no replica.
-    beside: BTreeSet<(ChildKind, String)>,
+    without_replica: BTreeSet<(ChildKind, String)>,
     /// The pods whose containers the kubelet restarts after a failure.
     restart_on_failure: BTreeSet<String>,
     /// The pods whose containers the kubelet restarts after a success as well.
     restart_always: BTreeSet<String>,
 }
 
-/// Returns the life of a job that was written under `version`.
-pub(crate) fn life<J: TrainingJob>(
+/// Returns the timeline of a job that was written under `version`.
+pub(crate) fn timeline<J: TrainingJob>(
     object: &Value,
     version: &str,
     settings: &Settings,
-) -> Result<Life, FieldErrors> {
+) -> Result<JobTimeline, FieldErrors> {
     let mut run = DryRun::<J>::new(object, settings);
     run.run_until_idle()?;
     let job: J = decode(object)?;
     let valid = validate(&job, settings)?;
     let job = &*valid.job;
-    let of_other_roles = valid.topology.roles.iter().filter_map(|role| {
+    let start_order_of_roles = valid.topology.roles.iter().filter_map(|role| {
         let first = job.starts_after(&valid.topology, role).iter();
         let first: Vec<_> = first
             .filter_map(|name| valid.topology.role(name).filter(|role| role.replicas > 0))
@@ -58,7 +58,7 @@ pub(crate) fn life<J: TrainingJob>(
             .collect();
         (role.replicas > 0 && !first.is_empty()).then(|| (role.slug.clone(), first.join(" and ")))
     });
-    let later = of_other_roles.collect();
+    let start_order = start_order_of_roles.collect();
     let mut roles = Vec::new();
     let mut hosts = Vec::new();
     // A suspended job has no pods that could fail.
@@ -73,7 +73,7 @@ pub(crate) fn life<J: TrainingJob>(
         for incident in Incident::of(&valid.policy.failure, role) {
             incidents.push((incident, run.consequence(incident, &pods[0], &valid.policy)?));
         }
-        roles.push(RoleLife {
+        roles.push(RoleTimeline {
             name: role.slug.clone(),
             incidents,
         });
@@ -95,14 +95,14 @@ pub(crate) fn life<J: TrainingJob>(
                 .push((Incident::Deadline(seconds), Consequence::Fails));
         }
     }
-    let end = run.end_of_life(valid.policy.ttl_seconds)?;
-    Ok(Life {
+    let end = run.final_state(valid.policy.ttl_seconds)?;
+    Ok(JobTimeline {
         other_manager: other_manager(job),
         reading: job.describe_compatibility(version),
         common_service: valid.topology.common_service.clone(),
         gang: run.gang(),
         queue: labels::queue(job.meta()).map(str::to_owned),
-        later,
+        start_order,
         created: run.created,
         success,
         roles,
@@ -121,16 +121,16 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
             observed: Observed::default(),
             now: Timestamp::UNIX_EPOCH,
             created: Vec::new(),
-            beside: BTreeSet::new(),
+            without_replica: BTreeSet::new(),
             restart_on_failure: BTreeSet::new(),
             restart_always: BTreeSet::new(),
         }
     }
 
     /// Returns the condition of success. `hosts` are the pods of each role.
-    fn success(&self, hosts: &[Vec<String>]) -> Result<Success, FieldErrors> {
+    fn success(&self, hosts: &[Vec<String>]) -> Result<SuccessCondition, FieldErrors> {
         let sizes: Vec<_> = hosts.iter().map(Vec::len).collect();
-        Success::find(&sizes, |ended| self.succeeds(hosts, ended))
+        SuccessCondition::find(&sizes, |ended| self.succeeds(hosts, ended))
     }
 
     /// Returns true if the job succeeds when these replicas have ended with exit code 0 and the others run.
@@ -144,8 +144,8 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     }
 
     /// Returns the objects that remain when the job ends.
-    fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, FieldErrors> {
-        let left = |phase| -> Result<Left, FieldErrors> {
+    fn final_state(&self, time_to_live: Option<i64>) -> Result<FinalState, FieldErrors> {
+        let left = |phase| -> Result<Remaining, FieldErrors> {
             let mut run = self.clone();
             let names: Vec<String> = run.observed.pods.keys().cloned().collect();
             for name in &names {
@@ -161,14 +161,14 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
                 last_transition_time: None,
             });
             run.step()?;
-            let is_left = |kind, name: &String| !self.beside.contains(&(kind, name.clone()));
+            let is_left = |kind, name: &String| !self.without_replica.contains(&(kind, name.clone()));
             let (pods, services) = (&run.observed.pods, &run.observed.services);
-            Ok(Left {
+            Ok(Remaining {
                 pod: pods.keys().any(|name| is_left(ChildKind::Pod, name)),
                 service: services.keys().any(|name| is_left(ChildKind::Service, name)),
             })
         };
-        Ok(End {
+        Ok(FinalState {
             running: left(Phase::Running)?,
             finished: left(Phase::Succeeded)?,
             has_services: self.created.iter().any(|(kind, _)| *kind == ChildKind::Service),
@@ -180,7 +180,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
         let job: J = decode(&object)?;
-        object["status"] = job.encode_status(&self.status, None).map_err(unreadable)?;
+        object["status"] = job.encode_status(&self.status, None).map_err(error_of_object)?;
         let job: J = decode(&object)?;
         let valid = validate(&job, self.settings)?;
         let plan = plan(&valid, &self.observed, self.now);
@@ -201,7 +201,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     }
 
     /// Sets each pod group to running, as a scheduler with free capacity does.
-    fn let_in(&mut self) {
+    fn admit_pod_groups(&mut self) {
         let scheduler = self.settings.gang_scheduler.as_ref();
         let groups = scheduler.and_then(|scheduler| self.observed.objects.get_mut(&scheduler.pod_group()));
         for group in groups.into_iter().flat_map(|groups| groups.values_mut()) {
@@ -222,7 +222,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         let amount = |(name, amount): (&String, &Value)| Some(format!("{} {name}", amount.as_str()?));
         Some(Gang {
             scheduler,
-            fewest: spec["minMember"].as_u64()?,
+            min_pods: spec["minMember"].as_u64()?,
             resources: resources.filter_map(amount).collect(),
         })
     }
@@ -238,16 +238,16 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
 
     fn apply(&mut self, plan: Plan, job: &ValidJob<'_, J>) {
         self.observed.carry_out(&plan);
-        self.let_in();
+        self.admit_pod_groups();
         if let Some(change) = plan.status {
             self.status = change.status;
         }
         let objects = plan.create_objects.iter();
         let objects = objects.map(|o| (ChildKind::from(o.kind), &o.metadata));
-        let beside = objects
+        let without_replica = objects
             .clone()
             .map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default()));
-        self.beside.extend(beside);
+        self.without_replica.extend(without_replica);
         let created = objects;
         let services = plan.create_services.iter();
         let created = created.chain(services.map(|s| (ChildKind::Service, &s.metadata)));
@@ -397,135 +397,4 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use proptest::prelude::*;
-    use training_job_jax::JAXJob;
-    use training_job_mlkube::{MxJob, TfJob};
-    use training_job_mpi::MPIJob;
-    use training_job_mxnet::MXJob;
-    use training_job_paddle::PaddleJob;
-    use training_job_pytorch::PyTorchJob;
-    use training_job_tensorflow::TFJob;
-    use training_job_xgboost::XGBoostJob;
-
-    /// Returns a job with these numbers of replicas of its kind's roles. The restart policies are assigned in turn.
-    fn job<J: TrainingJob>(replicas: &[u32], policies: &[&str], more: &Value) -> Value {
-        let framework = J::FRAMEWORK;
-        let container = match framework.main_container {
-            "" => "main",
-            named => named,
-        };
-        let roles = framework.roles.iter().zip(replicas).zip(policies.iter().cycle());
-        let roles = roles.filter(|((_, replicas), _)| **replicas > 0);
-        let roles = roles.map(|((role, replicas), policy)| {
-            let template = json!({"spec": {"containers": [{"name": container, "image": "x"}]}});
-            let replicas = (*replicas).clamp(role.min, role.max);
-            (
-                role.name,
-                json!({"replicas": replicas, "restartPolicy": policy, "template": template}),
-            )
-        });
-        let specs: Value = match framework.role_key {
-            None => roles.map(|(role, spec)| (role.to_owned(), spec)).collect(),
-            Some(key) => {
-                let named = roles.map(|(role, mut spec)| {
-                    spec[key] = role.into();
-                    spec
-                });
-                named.collect()
-            }
-        };
-        let mut spec = more.clone();
-        spec[framework.roles_field] = specs;
-        let meta = json!({"name": "a", "uid": "u"});
-        json!({"apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": meta, "spec": spec})
-    }
-
-    /// Compares the rule found with the plan when some replicas have ended. An invalid job is skipped.
-    fn compare<J: TrainingJob>(object: &Value, ended: &[u32]) {
-        let settings = Settings::default();
-        let typed: J = decode(object).unwrap();
-        let Ok(valid) = validate(&typed, &settings) else {
-            return;
-        };
-        let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
-        let hosts: Vec<Vec<String>> = roles.map(|role| role.all().map(|r| r.host()).collect()).collect();
-        let mut run = DryRun::<J>::new(object, &settings);
-        run.run_until_idle().unwrap();
-        let success = run.success(&hosts).unwrap();
-        let places = (0..hosts.len()).flat_map(|role| (0..hosts[role].len()).map(move |index| (role, index)));
-        let ended = places
-            .zip(ended)
-            .filter(|(_, bit)| **bit == 1)
-            .map(|(place, _)| place);
-        let ended: Replicas = ended.collect();
-        let planned = run.succeeds(&hosts, &ended).unwrap();
-        assert_eq!(success.holds(&ended), planned, "{success:?} {ended:?} {object}");
-    }
-
-    #[derive(Debug)]
-    struct Drawn {
-        replicas: Vec<u32>,
-        policies: Vec<&'static str>,
-        operator: Option<&'static str>,
-        named: Vec<prop::sample::Index>,
-        is_elastic: bool,
-        all_workers: bool,
-        tunes: bool,
-        ended: Vec<u32>,
-    }
-
-    fn drawn_job<J: TrainingJob>(drawn: &Drawn) {
-        let mut more = json!({});
-        if let Some(operator) = drawn.operator {
-            let all = J::FRAMEWORK.roles;
-            let named: Vec<_> = drawn.named.iter().map(|n| all[n.index(all.len())].name).collect();
-            more["runPolicy"] = json!({"successPolicy": {"operator": operator, "roles": named}});
-        }
-        match &*J::kind(&()) {
-            "PyTorchJob" if drawn.is_elastic => {
-                more["elasticPolicy"] = json!({"minReplicas": 1, "maxReplicas": 5});
-            }
-            "MXJob" => more["jobMode"] = if drawn.tunes { "MXTune" } else { "MXTrain" }.into(),
-            "TFJob" if drawn.all_workers => more["successPolicy"] = "AllWorkers".into(),
-            _ => {}
-        }
-        let object = job::<J>(&drawn.replicas, &drawn.policies, &more);
-        compare::<J>(&object, &drawn.ended);
-    }
-
-    fn policies() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(vec!["Never", "OnFailure", "Always", "ExitCode"])
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-        #[test]
-        fn the_rule_is_what_the_plan_does(
-            replicas in prop::collection::vec(0_u32..5, 6),
-            policies in prop::collection::vec(policies(), 1..4),
-            operator in prop::sample::select(vec![None, Some("All"), Some("Any")]),
-            named in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
-            is_elastic: bool,
-            all_workers: bool,
-            tunes: bool,
-            ended in prop::collection::vec(0_u32..2, 24),
-            other in prop::sample::select(vec![
-                drawn_job::<MXJob> as fn(&Drawn),
-                drawn_job::<XGBoostJob>,
-                drawn_job::<PaddleJob>,
-                drawn_job::<JAXJob>,
-                drawn_job::<MPIJob>,
-                drawn_job::<TfJob>,
-                drawn_job::<MxJob>,
-            ]),
-        ) {
-            let drawn = Drawn { replicas, policies, operator, named, is_elastic, all_workers, tunes, ended };
-            drawn_job::<TFJob>(&drawn);
-            drawn_job::<PyTorchJob>(&drawn);
-            other(&drawn);
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
-//! `training-operator explain`: describes a job's life.
+//! `training-operator explain`: describes a job's timeline.
 
 mod dry_run;
-mod life;
 mod success;
+mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::settings::SettingsArgs;
 use crate::table::Table;
 use crate::{report, write};
 
-use life::{Gang, Life};
+use timeline::{Gang, JobTimeline};
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures.
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
     let texts = checked.jobs.iter().map(|job| text(job, &settings));
@@ -56,85 +56,87 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 
 /// Returns the description of a job.
 pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
-    let life = job.kind.visit(ExplainLife(job, settings));
-    let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
-    Ok(life_text(job, &life))
+    let timeline = job.kind.visit(ExplainVisitor(job, settings));
+    let timeline = timeline.map_err(|errors| Failure::new(&job.origin, errors))?;
+    Ok(describe(job, &timeline))
 }
 
-struct ExplainLife<'a>(&'a Job, &'a Settings);
+struct ExplainVisitor<'a>(&'a Job, &'a Settings);
 
-impl KindVisitor for ExplainLife<'_> {
-    type Output = Result<Life, FieldErrors>;
+impl KindVisitor for ExplainVisitor<'_> {
+    type Output = Result<JobTimeline, FieldErrors>;
 
     fn visit<J: TrainingJob>(self) -> Self::Output {
-        dry_run::life::<J>(&self.0.object, &self.0.version, self.1)
+        dry_run::timeline::<J>(&self.0.object, &self.0.version, self.1)
     }
 }
 
-fn life_text(job: &Job, life: &Life) -> String {
+fn describe(job: &Job, timeline: &JobTimeline) -> String {
     let mut text = format!("{}\n", write::title(&job.object));
-    if let Some(reading) = &life.reading {
+    if let Some(reading) = &timeline.reading {
         text += &format!("\n{reading}\n");
     }
-    if let Some((field, manager)) = &life.other_manager {
+    if let Some((field, manager)) = &timeline.other_manager {
         return text
             + &format!(
                 "\n{field} names another controller, {manager}: this operator ignores the job. It creates no pods, writes no \
                  status, and sends no events.\n"
             );
     }
-    let queue = life.queue.as_ref().map(|queue| {
+    let queue = timeline.queue.as_ref().map(|queue| {
         format!(
             "Queue: nothing is created before Kueue admits the job to {queue}. If Kueue preempts the job, all its pods are \
              deleted, which does not count as a restart.\n"
         )
     });
     let queue = queue.unwrap_or_default();
-    if life.roles.is_empty() {
+    if timeline.roles.is_empty() {
         return text + "\nThe job is suspended: nothing is created until it is resumed.\n" + &queue;
     }
     let names = |kind| {
-        let of = life.created.iter().filter(|(k, _)| *k == kind);
+        let of = timeline.created.iter().filter(|(k, _)| *k == kind);
         of.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
     };
-    let objects = life.created.iter().filter_map(|(kind, _)| match kind {
+    let objects = timeline.created.iter().filter_map(|(kind, _)| match kind {
         ChildKind::Object(kind) => Some(format!("a {}", kind.kind)),
         _ => None,
     });
     let mut made: Vec<_> = objects.collect();
-    made.extend(match (&life.common_service, names(ChildKind::Service).len()) {
-        (Some(common), _) => Some(format!("the service {common} of all pods")),
-        (None, 0) => None,
-        (None, services) => Some(format!("{services} services")),
-    });
+    made.extend(
+        match (&timeline.common_service, names(ChildKind::Service).len()) {
+            (Some(common), _) => Some(format!("the service {common} of all pods")),
+            (None, 0) => None,
+            (None, services) => Some(format!("{services} services")),
+        },
+    );
     made.push(format!("{} pods", names(ChildKind::Pod).len()));
     text += &format!(
         "\nStart: {} in this order: {}. ",
         made.join(", then "),
         shortened(&names(ChildKind::Pod)).join(", ")
     );
-    text += &match &life.later[..] {
+    text += &match &timeline.start_order[..] {
         [] => "No pod waits for another.\n".to_owned(),
-        later => {
+        start_order => {
             let wait = |(role, others): &(String, String)| {
                 format!("The {role} starts when all pods of {others} run.\n")
             };
-            later.iter().map(wait).collect()
+            start_order.iter().map(wait).collect()
         }
     };
     text += &queue;
-    text += &life.gang.as_ref().map(Gang::words).unwrap_or_default();
-    let roles: Vec<_> = life.roles.iter().map(|role| role.name.clone()).collect();
-    text += &life.success.words(&roles);
-    if let Some(seconds) = life.deadline {
+    text += &timeline.gang.as_ref().map(Gang::describe).unwrap_or_default();
+    let roles: Vec<_> = timeline.roles.iter().map(|role| role.name.clone()).collect();
+    text += &timeline.success.describe(&roles);
+    if let Some(seconds) = timeline.deadline {
         text += &format!("Deadline: the job fails if it still runs {seconds} s after its start.\n");
     }
-    text += &life.end.words();
+    text += &timeline.end.describe();
     text += "\nEvents of a replica, and their consequences:\n\n";
     let mut table = Table::new(&["ROLE", "EVENT", "CONSEQUENCE"]);
-    for role in &life.roles {
+    for role in &timeline.roles {
         for (incident, consequence) in &role.incidents {
-            table.row([role.name.clone(), incident.words(), consequence.words()]);
+            table.row([role.name.clone(), incident.describe(), consequence.describe()]);
         }
     }
     text + &table.to_string()

@@ -7,28 +7,28 @@ pub(super) type Replicas = BTreeSet<(usize, usize)>;
 
 /// The condition under which a job succeeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Success {
+pub(super) struct SuccessCondition {
     /// Alternative conditions. Empty if no replica's success ends the job.
-    any_of: Vec<Vec<Part>>,
+    any_of: Vec<Vec<RoleCondition>>,
 }
 
 /// The replicas of one role that must end with exit code 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct RoleCondition {
     role: usize,
     of: usize,
-    needed: Needed,
+    needed: RequiredReplicas,
 }
 
 /// The number of needed replicas of a role, or the index of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needed {
+enum RequiredReplicas {
     All,
     Any(usize),
     One(usize),
 }
 
-impl Success {
+impl SuccessCondition {
     /// Finds the condition for roles of these sizes. `succeeds` must return true if the job succeeds when exactly
     /// these replicas have ended with exit code 0 and the others run. Additional successes must never prevent the
     /// job's success.
@@ -44,7 +44,7 @@ impl Success {
         let filled: Vec<usize> = (0..sizes.len()).filter(|role| sizes[*role] > 0).collect();
         for &role in &filled {
             if succeeds(&all_of(role).collect())? {
-                let part = Part::find(role, sizes[role], |subset| succeeds(subset))?;
+                let part = RoleCondition::find(role, sizes[role], |subset| succeeds(subset))?;
                 any_of.push(vec![part]);
             }
         }
@@ -66,7 +66,7 @@ impl Success {
         for &role in &needed {
             let others: Vec<_> = needed.iter().copied().filter(|other| *other != role).collect();
             let others = union(&others);
-            let part = Part::find(role, sizes[role], |subset| {
+            let part = RoleCondition::find(role, sizes[role], |subset| {
                 succeeds(&subset.union(&others).copied().collect())
             })?;
             parts.push(part);
@@ -82,28 +82,31 @@ impl Success {
             parts.iter().all(|part| {
                 let of_role = ended.iter().filter(|(role, _)| *role == part.role);
                 match part.needed {
-                    Needed::All => of_role.count() == part.of,
-                    Needed::Any(count) => of_role.count() >= count,
-                    Needed::One(index) => ended.contains(&(part.role, index)),
+                    RequiredReplicas::All => of_role.count() == part.of,
+                    RequiredReplicas::Any(count) => of_role.count() >= count,
+                    RequiredReplicas::One(index) => ended.contains(&(part.role, index)),
                 }
             })
         })
     }
 
     /// Describes the condition as text. `names` are the roles' names, in the order of their sizes.
-    pub(super) fn words(&self, names: &[String]) -> String {
+    pub(super) fn describe(&self, names: &[String]) -> String {
         if self.any_of.is_empty() {
             return "Success: never. The job runs until it fails or is deleted, because no replica's exit code 0 ends it.\n"
                 .to_owned();
         }
         let conditions = self.any_of.iter().map(|parts| {
             let is_one = matches!(&parts[..], [part] if part.is_one());
-            let parts: Vec<_> = parts.iter().map(|part| part.words(&names[part.role])).collect();
+            let parts: Vec<_> = parts
+                .iter()
+                .map(|part| part.describe(&names[part.role]))
+                .collect();
             format!("{} {}", parts.join(" and "), if is_one { "has" } else { "have" })
         });
         let conditions: Vec<_> = conditions.collect();
         let named: BTreeSet<_> = self.any_of.iter().flatten().map(|part| part.role).collect();
-        let is_all = |part: &Part| part.needed == Needed::All;
+        let is_all = |part: &RoleCondition| part.needed == RequiredReplicas::All;
         if let ([parts], true) = (&self.any_of[..], named.len() == names.len() && names.len() > 1)
             && parts.iter().all(is_all)
         {
@@ -116,7 +119,7 @@ impl Success {
     }
 }
 
-impl Part {
+impl RoleCondition {
     /// Finds the needed replicas of a role whose replicas together are sufficient.
     fn find<E>(
         role: usize,
@@ -125,7 +128,7 @@ impl Part {
     ) -> Result<Self, E> {
         let mut enough =
             |indices: std::ops::Range<usize>| succeeds(&indices.map(|index| (role, index)).collect());
-        let part = |needed| Part { role, of, needed };
+        let part = |needed| RoleCondition { role, of, needed };
         // Bisects for the smallest sufficient number of first replicas.
         let (mut too_few, mut first) = (0, of);
         while first - too_few > 1 {
@@ -137,37 +140,41 @@ impl Part {
             }
         }
         if first == of && of > 1 && !enough(of - 1..of)? {
-            return Ok(part(Needed::All));
+            return Ok(part(RequiredReplicas::All));
         }
         let last = first - 1;
         if of == 1 {
-            return Ok(part(Needed::All));
+            return Ok(part(RequiredReplicas::All));
         }
         if first == 1 {
             let others = enough(of - 1..of)? && enough(of / 2..of / 2 + 1)?;
-            return Ok(part(if others { Needed::Any(1) } else { Needed::One(0) }));
+            return Ok(part(if others {
+                RequiredReplicas::Any(1)
+            } else {
+                RequiredReplicas::One(0)
+            }));
         }
         if enough(last..first)? {
-            return Ok(part(Needed::One(last)));
+            return Ok(part(RequiredReplicas::One(last)));
         }
         Ok(part(if enough(of - first..of)? {
-            Needed::Any(first)
+            RequiredReplicas::Any(first)
         } else {
-            Needed::All
+            RequiredReplicas::All
         }))
     }
 
     fn is_one(&self) -> bool {
-        self.of == 1 || matches!(self.needed, Needed::One(_) | Needed::Any(1))
+        self.of == 1 || matches!(self.needed, RequiredReplicas::One(_) | RequiredReplicas::Any(1))
     }
 
-    fn words(&self, name: &str) -> String {
+    fn describe(&self, name: &str) -> String {
         match (self.needed, self.of) {
             (_, 1) => format!("{name}-0"),
-            (Needed::One(index), _) => format!("{name}-{index}"),
-            (Needed::All, of) => format!("all {of} replicas of {name}"),
-            (Needed::Any(1), of) => format!("any one of the {of} replicas of {name}"),
-            (Needed::Any(count), of) => format!("any {count} of the {of} replicas of {name}"),
+            (RequiredReplicas::One(index), _) => format!("{name}-{index}"),
+            (RequiredReplicas::All, of) => format!("all {of} replicas of {name}"),
+            (RequiredReplicas::Any(1), of) => format!("any one of the {of} replicas of {name}"),
+            (RequiredReplicas::Any(count), of) => format!("any {count} of the {of} replicas of {name}"),
         }
     }
 }
@@ -177,10 +184,10 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn words(sizes: &[usize], rule: impl Fn(&Replicas) -> bool) -> String {
+    fn describe(sizes: &[usize], rule: impl Fn(&Replicas) -> bool) -> String {
         let names = ["a", "b"].map(str::to_owned);
-        let found = Success::find(sizes, |ended| Ok::<_, Infallible>(rule(ended))).unwrap();
-        found.words(&names[..sizes.len()])
+        let found = SuccessCondition::find(sizes, |ended| Ok::<_, Infallible>(rule(ended))).unwrap();
+        found.describe(&names[..sizes.len()])
     }
 
     #[test]
@@ -188,31 +195,34 @@ mod tests {
         let of = |ended: &Replicas, role| ended.iter().filter(|(r, _)| *r == role).count();
         let when =
             |text: &str| format!("Success: when {text} ended with exit code 0, regardless of the others.\n");
-        assert_eq!(words(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
-        assert_eq!(words(&[3], |e| of(e, 0) == 3), when("all 3 replicas of a have"));
+        assert_eq!(describe(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
         assert_eq!(
-            words(&[3], |e| of(e, 0) > 0),
+            describe(&[3], |e| of(e, 0) == 3),
+            when("all 3 replicas of a have")
+        );
+        assert_eq!(
+            describe(&[3], |e| of(e, 0) > 0),
             when("any one of the 3 replicas of a has")
         );
         assert_eq!(
-            words(&[5], |e| of(e, 0) > 2),
+            describe(&[5], |e| of(e, 0) > 2),
             when("any 3 of the 5 replicas of a have")
         );
         for index in 0..4 {
             let text = when(&format!("a-{index} has"));
-            assert_eq!(words(&[4, 1], |e| e.contains(&(0, index))), text);
+            assert_eq!(describe(&[4, 1], |e| e.contains(&(0, index))), text);
         }
         let either = when("a-0 has ended with exit code 0, or all 2 replicas of b have");
-        assert_eq!(words(&[1, 2], |e| of(e, 0) == 1 || of(e, 1) == 2), either);
+        assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 || of(e, 1) == 2), either);
         let all = "Success: when all replicas have ended with exit code 0.\n";
-        assert_eq!(words(&[1, 2], |e| of(e, 0) == 1 && of(e, 1) == 2), all);
-        assert!(words(&[1, 2], |_| false).starts_with("Success: never."));
+        assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 && of(e, 1) == 2), all);
+        assert!(describe(&[1, 2], |_| false).starts_with("Success: never."));
     }
 
     #[test]
     fn a_thousand_replicas_need_few_tries() {
         let mut tries = 0;
-        let found = Success::find(&[1_000], |ended| {
+        let found = SuccessCondition::find(&[1_000], |ended| {
             tries += 1;
             Ok::<_, Infallible>(ended.len() == 1_000)
         });

@@ -36,7 +36,7 @@ fn run_jobs(arguments: &run::Args) -> Result<ExitCode, Failure> {
     report::print_all(&config.warnings);
     let checked = check::check(&arguments.files);
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
     let mut jobs = run::jobs().accelerators(config.accelerators);

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::bail;
 use local_node::{LogLine, NodeConfig, Prepared};
 
-use crate::kinds::Kind;
+use crate::kinds::DynKind;
 
 /// The maximum number of lines that wait to be printed. If there are more, the processes that write them are blocked.
-pub(super) const MAX_WAITING_LINES: usize = 1_024;
+pub(super) const MAX_QUEUED_LINES: usize = 1_024;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProcessArgs {
@@ -51,7 +51,7 @@ impl ProcessArgs {
 
     /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
     /// to one machine.
-    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[Kind]) -> NodeConfig {
+    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[DynKind]) -> NodeConfig {
         NodeConfig {
             workdir,
             path: self.path.clone(),

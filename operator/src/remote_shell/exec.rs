@@ -13,7 +13,7 @@ use kube::api::{AttachParams, AttachedProcess};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, stderr, stdin, stdout};
 use tracing_subscriber::EnvFilter;
 
-use super::wait::until_it_runs;
+use super::wait::wait_until_running;
 use crate::cluster;
 use crate::exit::Failure;
 
@@ -82,17 +82,19 @@ async fn exec(arguments: &Args) -> anyhow::Result<u8> {
     let namespace = arguments.namespace.as_deref();
     let namespace = namespace.unwrap_or(client.default_namespace()).to_owned();
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
-    let container = until_it_runs(&pods, &arguments.pod, arguments.container.as_deref()).await?;
+    let container = wait_until_running(&pods, &arguments.pod, arguments.container.as_deref()).await?;
     let parameters = AttachParams::default()
         .container(container)
         .stdin(arguments.stdin);
     let process = pods.exec(&arguments.pod, &arguments.command, &parameters).await?;
-    attend(process).await
+    copy_streams(process).await
 }
 
 /// Copies the standard streams until the command ends. Returns its exit code.
-async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
-    let status = process.take_status().context("the API server sent no status channel")?;
+async fn copy_streams(mut process: AttachedProcess) -> anyhow::Result<u8> {
+    let status = process
+        .take_status()
+        .context("the API server sent no status channel")?;
     if let Some(mut input) = process.stdin() {
         tokio::spawn(async move {
             // A command may end without reading all input, so errors are ignored. The end of input is always sent.
@@ -101,9 +103,9 @@ async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
         });
     }
     let (output, errors) = (process.stdout(), process.stderr());
-    try_join!(pass_on(output, stdout()), pass_on(errors, stderr()))?;
+    try_join!(copy_stream(output, stdout()), copy_stream(errors, stderr()))?;
     match status.await {
-        Some(status) => code_of(status),
+        Some(status) => exit_code(status),
         None => {
             process.join().await.context("the connection failed")?;
             bail!("the connection was closed before the command ended")
@@ -111,7 +113,7 @@ async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
     }
 }
 
-async fn pass_on(
+async fn copy_stream(
     from: Option<impl AsyncRead + Unpin>,
     mut to: impl AsyncWrite + Unpin,
 ) -> anyhow::Result<()> {
@@ -126,7 +128,7 @@ async fn pass_on(
 ///
 /// # Errors
 /// The command did not run, or the status has no exit code.
-fn code_of(status: Status) -> anyhow::Result<u8> {
+fn exit_code(status: Status) -> anyhow::Result<u8> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
     }
@@ -153,11 +155,11 @@ fn code_of(status: Status) -> anyhow::Result<u8> {
 mod tests {
     use serde_json::json;
 
-    use super::code_of;
+    use super::exit_code;
 
     #[test]
     fn the_last_status_tells_the_exit_code() {
-        let code = |status| code_of(serde_json::from_value(status).unwrap()).map_err(|e| e.to_string());
+        let code = |status| exit_code(serde_json::from_value(status).unwrap()).map_err(|e| e.to_string());
         assert_eq!(code(json!({"status": "Success"})), Ok(0));
         let causes = json!({"causes": [{"reason": "Other"}, {"reason": "ExitCode", "message": "137"}]});
         let failure = json!({"status": "Failure", "reason": "NonZeroExitCode", "details": causes});

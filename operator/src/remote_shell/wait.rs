@@ -8,63 +8,64 @@ use kube::runtime::wait::{Error, await_condition};
 use kube::{Api, ResourceExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cluster::within;
+use crate::cluster::with_timeout;
 
 /// The maximum time to wait for a missing pod or an unreachable server.
-const ABSENCE: Duration = Duration::from_secs(60);
+const ABSENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The delay before a request to an unreachable server is retried.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The annotation that names the default container for commands.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
 /// The state of a pod, as far as commands are concerned.
 #[derive(Debug, PartialEq, Eq)]
-enum Stand {
-    Absent,
+enum ContainerState {
+    PodMissing,
     /// The container does not run yet, or is between two runs.
-    Waits,
-    Runs,
-    Ended,
+    NotRunning,
+    Running,
+    PodEnded,
 }
 
 /// Waits until the container runs, and returns its name.
 ///
 /// # Errors
 /// The pod is missing for a minute, has ended, or lacks the container, or the server rejects the request.
-pub(super) async fn until_it_runs(
+pub(super) async fn wait_until_running(
     pods: &Api<Pod>,
     name: &str,
     container: Option<&str>,
 ) -> anyhow::Result<String> {
-    let mut deadline = Instant::now() + ABSENCE;
+    let mut deadline = Instant::now() + ABSENCE_TIMEOUT;
     loop {
-        match within(pods.get_opt(name)).await {
-            Ok(Ok(pod)) => match stand(pod.as_ref(), container) {
-                Stand::Runs => return container_of(pod.as_ref(), container),
-                Stand::Ended => bail!("the pod has ended"),
-                Stand::Waits => {
-                    container_of(pod.as_ref(), container)?;
+        match with_timeout(pods.get_opt(name)).await {
+            Ok(Ok(pod)) => match container_state(pod.as_ref(), container) {
+                ContainerState::Running => return container_name(pod.as_ref(), container),
+                ContainerState::PodEnded => bail!("the pod has ended"),
+                ContainerState::NotRunning => {
+                    container_name(pod.as_ref(), container)?;
                     note(name, "the container is not running yet");
-                    let changed = |pod: Option<&Pod>| stand(pod, container) != Stand::Waits;
+                    let changed =
+                        |pod: Option<&Pod>| container_state(pod, container) != ContainerState::NotRunning;
                     let seen = await_condition(pods.clone(), name, changed).await;
-                    deadline = Instant::now() + ABSENCE;
-                    again(deadline, seen)?;
+                    deadline = Instant::now() + ABSENCE_TIMEOUT;
+                    check_deadline(deadline, seen)?;
                 }
-                Stand::Absent => {
+                ContainerState::PodMissing => {
                     note(name, "the pod does not exist yet");
                     let is_there = await_condition(pods.clone(), name, |pod: Option<&Pod>| pod.is_some());
                     let Ok(ended) = timeout_at(deadline, is_there).await else {
                         bail!("the pod does not exist");
                     };
-                    again(deadline, ended)?;
+                    check_deadline(deadline, ended)?;
                 }
             },
             Ok(Err(kube::Error::Api(status))) if status.code < 500 => bail!("{}", status.message),
             Ok(Err(error)) if Instant::now() >= deadline => return Err(error.into()),
             Err(error) if Instant::now() >= deadline => return Err(error),
-            _ => sleep(RETRY).await,
+            _ => sleep(RETRY_DELAY).await,
         }
     }
 }
@@ -75,7 +76,7 @@ fn note(name: &str, why: &str) {
 }
 
 /// Returns an error only after the deadline. A watch of a pod ends with the server, which may come back.
-fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result<()> {
+fn check_deadline(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result<()> {
     match ended {
         Err(error) if Instant::now() >= deadline => Err(error).context("cannot watch the pod"),
         _ => Ok(()),
@@ -83,24 +84,24 @@ fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result
 }
 
 /// Returns the state of the pod. A container that was restarted in the pod runs again.
-fn stand(pod: Option<&Pod>, container: Option<&str>) -> Stand {
+fn container_state(pod: Option<&Pod>, container: Option<&str>) -> ContainerState {
     let Some(pod) = pod else {
-        return Stand::Absent;
+        return ContainerState::PodMissing;
     };
     let Some(status) = &pod.status else {
-        return Stand::Waits;
+        return ContainerState::NotRunning;
     };
     if ["Succeeded", "Failed"].contains(&status.phase.as_deref().unwrap_or_default()) {
-        return Stand::Ended;
+        return ContainerState::PodEnded;
     }
-    let name = container_of(Some(pod), container).unwrap_or_default();
+    let name = container_name(Some(pod), container).unwrap_or_default();
     let mut statuses = status.container_statuses.iter().flatten();
     let state = statuses
         .find(|status| status.name == name)
         .and_then(|status| status.state.as_ref());
     match state.is_some_and(|state| state.running.is_some()) {
-        true => Stand::Runs,
-        false => Stand::Waits,
+        true => ContainerState::Running,
+        false => ContainerState::NotRunning,
     }
 }
 
@@ -108,7 +109,7 @@ fn stand(pod: Option<&Pod>, container: Option<&str>) -> Stand {
 ///
 /// # Errors
 /// The pod has no container of this name.
-fn container_of(pod: Option<&Pod>, container: Option<&str>) -> anyhow::Result<String> {
+fn container_name(pod: Option<&Pod>, container: Option<&str>) -> anyhow::Result<String> {
     let annotation = pod.and_then(|pod| pod.annotations().get(DEFAULT_CONTAINER));
     let wanted = container.or(annotation.map(String::as_str));
     let mut all = pod
@@ -141,18 +142,24 @@ mod tests {
         let running = |name: &str| json!({"name": name, "state": {"running": {}}});
         let statuses = |list: Value| json!({"phase": "Running", "containerStatuses": list});
         let proxy = pod(json!({}), statuses(json!([running("proxy")])));
-        assert_eq!(stand(proxy.as_ref(), None), Stand::Waits);
-        assert_eq!(stand(proxy.as_ref(), Some("proxy")), Stand::Runs);
+        assert_eq!(container_state(proxy.as_ref(), None), ContainerState::NotRunning);
+        assert_eq!(
+            container_state(proxy.as_ref(), Some("proxy")),
+            ContainerState::Running
+        );
         let annotated = pod(
             json!({DEFAULT_CONTAINER: "proxy"}),
             statuses(json!([running("proxy")])),
         );
-        assert_eq!(stand(annotated.as_ref(), None), Stand::Runs);
-        assert_eq!(stand(annotated.as_ref(), Some("mpi")), Stand::Waits);
+        assert_eq!(container_state(annotated.as_ref(), None), ContainerState::Running);
+        assert_eq!(
+            container_state(annotated.as_ref(), Some("mpi")),
+            ContainerState::NotRunning
+        );
         let restarts = json!({"name": "mpi", "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
         assert_eq!(
-            stand(pod(json!({}), statuses(json!([restarts]))).as_ref(), None),
-            Stand::Waits
+            container_state(pod(json!({}), statuses(json!([restarts]))).as_ref(), None),
+            ContainerState::NotRunning
         );
     }
 
@@ -160,21 +167,24 @@ mod tests {
     fn a_pod_that_has_ended_is_not_awaited() {
         for phase in ["Succeeded", "Failed"] {
             assert_eq!(
-                stand(pod(json!({}), json!({"phase": phase})).as_ref(), None),
-                Stand::Ended
+                container_state(pod(json!({}), json!({"phase": phase})).as_ref(), None),
+                ContainerState::PodEnded
             );
         }
-        assert_eq!(stand(None, None), Stand::Absent);
-        assert_eq!(stand(pod(json!({}), Value::Null).as_ref(), None), Stand::Waits);
+        assert_eq!(container_state(None, None), ContainerState::PodMissing);
+        assert_eq!(
+            container_state(pod(json!({}), Value::Null).as_ref(), None),
+            ContainerState::NotRunning
+        );
     }
 
     #[test]
     fn a_container_that_the_pod_has_not_is_named() {
         let pod = pod(json!({}), json!({}));
-        let wrong = container_of(pod.as_ref(), Some("mpirun"))
+        let wrong = container_name(pod.as_ref(), Some("mpirun"))
             .unwrap_err()
             .to_string();
         assert_eq!(wrong, "the pod has no container mpirun");
-        assert_eq!(container_of(pod.as_ref(), None).unwrap(), "mpi");
+        assert_eq!(container_name(pod.as_ref(), None).unwrap(), "mpi");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
     let mut objects = Vec::new();

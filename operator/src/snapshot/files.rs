@@ -15,16 +15,16 @@ use crate::exit::Failure;
 pub(super) type Files = BTreeMap<PathBuf, String>;
 
 /// Returns the error for a file that cannot be read or written.
-pub(super) fn at(file: &Path, error: io::Error) -> Failure {
+pub(super) fn io_failure(file: &Path, error: io::Error) -> Failure {
     Failure::new(&file.display().to_string(), error)
 }
 
 /// The end of a snapshot's first line. A file without it belongs to the user and is neither deleted nor overwritten.
-const MARK: &str = "Made by `training-operator snapshot`.";
+const MARKER: &str = "Made by `training-operator snapshot`.";
 
 /// Returns the expected snapshots of `jobs` by file. The path of a snapshot is the path of its manifest below the
 /// argument that named it. If the manifest contains several jobs, the job's name follows.
-pub(super) fn wanted(
+pub(super) fn expected(
     jobs: &[Job],
     settings: &Settings,
     arguments: &[PathBuf],
@@ -74,7 +74,7 @@ fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
 }
 
 fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
-    let heading = format!("What {} gets. {MARK}", job.file);
+    let heading = format!("What {} gets. {MARKER}", job.file);
     snapshot(&heading, &job.object, &job.render(settings)?).map_err(|error| Failure::new(&job.origin, error))
 }
 
@@ -84,22 +84,22 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn is_snapshot(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| line.ends_with(MARK))
+    text.lines().next().is_some_and(|line| line.ends_with(MARKER))
 }
 
 /// Returns the snapshots below a directory, or none if the directory does not exist.
-pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
+pub(super) fn existing(directory: &Path) -> Result<Files, Failure> {
     let mut paths = Vec::new();
     match manifests_below(directory, &mut paths) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(directory, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failure(directory, error)),
         _ => {}
     }
-    let mut found = Files::new();
+    let mut existing = Files::new();
     for path in paths.into_iter().collect::<BTreeSet<_>>() {
         let text = read(&path)?;
         if is_snapshot(&text) {
-            found.insert(path, text);
+            existing.insert(path, text);
         }
     }
-    Ok(found)
+    Ok(existing)
 }

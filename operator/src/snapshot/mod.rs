@@ -11,7 +11,7 @@ use crate::exit::{self, Failure};
 use crate::settings::SettingsArgs;
 use crate::{line_diff, report, write};
 
-use files::{Files, at};
+use files::{Files, io_failure};
 
 const HELP: &str = "\
 Each job gets one file: the job as a comment, followed by its objects. Files of this command that no
@@ -48,20 +48,20 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
-    if !checked.is_good() {
+    if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
-    let wanted = files::wanted(&checked.jobs, &settings, &arguments.files, &arguments.dir)?;
-    let found = files::found(&arguments.dir)?;
+    let expected = files::expected(&checked.jobs, &settings, &arguments.files, &arguments.dir)?;
+    let existing = files::existing(&arguments.dir)?;
     if arguments.check {
-        return compare(&wanted, &found, &arguments.dir);
+        return compare(&expected, &existing, &arguments.dir);
     }
-    for file in found.keys().filter(|file| !wanted.contains_key(*file)) {
-        fs::remove_file(file).map_err(|error| at(file, error))?;
+    for file in existing.keys().filter(|file| !expected.contains_key(*file)) {
+        fs::remove_file(file).map_err(|error| io_failure(file, error))?;
     }
-    for (file, text) in &wanted {
-        if found.get(file) != Some(text) {
-            put(file, text).map_err(|error| at(file, error))?;
+    for (file, text) in &expected {
+        if existing.get(file) != Some(text) {
+            put(file, text).map_err(|error| io_failure(file, error))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -74,21 +74,21 @@ fn put(file: &Path, text: &str) -> std::io::Result<()> {
     fs::write(file, text)
 }
 
-fn compare(wanted: &Files, found: &Files, directory: &Path) -> Result<ExitCode, Failure> {
+fn compare(expected: &Files, existing: &Files, directory: &Path) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut outdated = 0;
     let mut report = |file: &Path, what: &str, diff: &str| {
         outdated += 1;
         text += &format!("{}: {what}\n{}", file.display(), line_diff::styled(diff));
     };
-    for (file, new) in wanted {
-        match found.get(file) {
+    for (file, new) in expected {
+        match existing.get(file) {
             Some(old) if old == new => {}
             Some(old) => report(file, "stale", &line_diff::unified(old, new)),
             None => report(file, "missing", ""),
         }
     }
-    for file in found.keys().filter(|file| !wanted.contains_key(*file)) {
+    for file in existing.keys().filter(|file| !expected.contains_key(*file)) {
         report(file, "belongs to no job", "");
     }
     write::print_styled(&text)?;
@@ -99,5 +99,5 @@ fn compare(wanted: &Files, found: &Files, directory: &Path) -> Result<ExitCode, 
         "training-operator: {outdated} snapshots in {} are outdated; run the same command without --check and review the changes",
         directory.display()
     );
-    Ok(exit::found())
+    Ok(exit::check_failed())
 }

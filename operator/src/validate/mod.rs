@@ -57,10 +57,10 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     }
     Ok(if checked.is_unreadable {
         exit::bad_input()
-    } else if checked.is_good() {
+    } else if checked.is_valid() {
         ExitCode::SUCCESS
     } else {
-        exit::found()
+        exit::check_failed()
     })
 }
 

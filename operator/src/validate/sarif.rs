@@ -14,7 +14,10 @@ pub(crate) fn log(findings: &[Finding]) -> Value {
     };
     let rules = [
         rule(Severity::Error, "The operator rejects the job"),
-        rule(Severity::Warning, "The job is valid, but does not do what its author intends"),
+        rule(
+            Severity::Warning,
+            "The job is valid, but does not do what its author intends",
+        ),
         rule(Severity::Note, "The object is not a training job"),
     ];
     json!({

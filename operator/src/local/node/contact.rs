@@ -11,7 +11,7 @@ use super::output::note;
 use crate::local::signals::Signals;
 
 /// The delay between attempts to reach a server.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The result of the first contact.
 pub(super) enum Contact {
@@ -57,7 +57,7 @@ pub(super) async fn first_contact(
         }
         tokio::select! {
             _ = signals.next() => return Ok(Contact::Interrupted),
-            () = sleep(RETRY) => {}
+            () = sleep(RETRY_DELAY) => {}
         }
     }
 }

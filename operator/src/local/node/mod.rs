@@ -14,7 +14,7 @@ use kube::Client;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
 
-use super::processes::{MAX_WAITING_LINES, ProcessArgs};
+use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
 use super::signals::Signals;
 use crate::cluster;
 use crate::kinds::kinds;
@@ -52,7 +52,7 @@ Exit codes:
   130  ended at once by a second Ctrl-C";
 
 /// The time of the processes between SIGTERM and SIGKILL when the node ends.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -92,7 +92,10 @@ fn node_name(text: &str) -> Result<String, String> {
     if text.len() <= 63 && text.chars().all(allowed) && text.starts_with(ends) && text.ends_with(ends) {
         return Ok(text.to_owned());
     }
-    Err("must be at most 63 characters of a-z, 0-9, - and ., with a letter or digit first and last".to_owned())
+    Err(
+        "must be at most 63 characters of a-z, 0-9, - and ., with a letter or digit first and last"
+            .to_owned(),
+    )
 }
 
 /// Runs the node until a signal arrives. Returns 0, or 128 plus the signal's number after a second signal.
@@ -123,7 +126,7 @@ async fn serve(
     name: String,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let (sender, mut events) = mpsc::channel(MAX_WAITING_LINES);
+    let (sender, mut events) = mpsc::channel(MAX_QUEUED_LINES);
     let config = NodeConfig {
         name: name.clone(),
         namespace: args.namespace.clone(),
@@ -152,7 +155,7 @@ async fn serve(
         }
     }
     note("stopping; a second signal kills the processes at once");
-    let stopping = node.shutdown(GRACE);
+    let stopping = node.shutdown(GRACE_PERIOD);
     pin_mut!(stopping);
     loop {
         tokio::select! {

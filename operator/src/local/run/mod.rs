@@ -40,7 +40,7 @@ Exit codes:
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
 /// The maximum number of events that are handled before the table is drawn again.
-const EVENTS_PER_DRAW: usize = 256;
+const MAX_EVENTS_PER_DRAW: usize = 256;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -72,7 +72,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
-enum End {
+enum RunEnd {
     /// All jobs have ended or cannot continue.
     Finished,
     TimedOut(Duration),
@@ -114,34 +114,34 @@ pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
     }
     terminal::write(&summary::text(&run, &progress));
     Ok(match end {
-        End::Finished if run.succeeded() => ExitCode::SUCCESS,
-        End::Finished => {
+        RunEnd::Finished if run.succeeded() => ExitCode::SUCCESS,
+        RunEnd::Finished => {
             for why in run.dead_ends() {
                 eprintln!("training-operator: {why}");
             }
             ExitCode::from(1)
         }
-        End::TimedOut(after) => {
+        RunEnd::TimedOut(after) => {
             eprintln!(
                 "training-operator: not finished after {} s (--timeout)",
                 after.as_secs_f64()
             );
             ExitCode::from(1)
         }
-        End::Interrupted(code) => ExitCode::from(code),
+        RunEnd::Interrupted(code) => ExitCode::from(code),
     })
 }
 
 /// Returns an empty run that accepts jobs of all kinds.
 pub(super) fn jobs() -> Jobs {
     kinds().iter().fold(Jobs::default(), |jobs, kind| {
-        kind.visit(AddTo(jobs, kind.adjust_local))
+        kind.visit(AddKind(jobs, kind.adjust_local))
     })
 }
 
-struct AddTo(Jobs, AdjustEnv);
+struct AddKind(Jobs, AdjustEnv);
 
-impl KindVisitor for AddTo {
+impl KindVisitor for AddKind {
     type Output = Jobs;
 
     fn visit<J: TrainingJob>(self) -> Jobs {
@@ -175,7 +175,7 @@ struct Session {
 
 impl Session {
     /// Prints events until all jobs have ended, the timeout has expired, or a signal arrives.
-    async fn run_until_end(&mut self, args: &Args, signals: &mut Signals) -> End {
+    async fn run_until_end(&mut self, args: &Args, signals: &mut Signals) -> RunEnd {
         let deadline = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         loop {
             tokio::select! {
@@ -183,13 +183,13 @@ impl Session {
                 biased;
                 code = signals.next() => {
                     self.output.note("stopping; a second signal kills the processes at once");
-                    return End::Interrupted(code);
+                    return RunEnd::Interrupted(code);
                 }
-                () = until(deadline.map(|(_, at)| at)) => {
-                    return End::TimedOut(deadline.map_or(Duration::ZERO, |(timeout, _)| timeout));
+                () = sleep_until_some(deadline.map(|(_, at)| at)) => {
+                    return RunEnd::TimedOut(deadline.map_or(Duration::ZERO, |(timeout, _)| timeout));
                 }
                 more = self.handle_events() => if !more {
-                    return End::Finished;
+                    return RunEnd::Finished;
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Session {
             }
         }
         // The table is drawn once for many lines. The number is bounded, so that signals are handled.
-        for _ in 0..EVENTS_PER_DRAW {
+        for _ in 0..MAX_EVENTS_PER_DRAW {
             match self.run.next().now_or_never() {
                 Some(event) => {
                     if !self.handle(event) {
@@ -245,7 +245,7 @@ impl Session {
     }
 }
 
-async fn until(at: Option<Instant>) {
+async fn sleep_until_some(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,

@@ -8,13 +8,13 @@ use super::terminal::{self, LiveTable};
 use crate::local::processes;
 
 /// Colors of replicas' names, readable on dark and light backgrounds.
-const COLOURS: [u8; 6] = [36, 33, 35, 32, 34, 31];
+const COLORS: [u8; 6] = [36, 33, 35, 32, 34, 31];
 
 /// The output of a run.
 pub(super) struct Output {
     /// Present only on a terminal.
     table: Option<LiveTable>,
-    coloured: bool,
+    colored: bool,
     why: bool,
 }
 
@@ -24,7 +24,7 @@ impl Output {
         // An empty value counts as unset, as no-color.org specifies.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            coloured: table.is_some() && !no_color,
+            colored: table.is_some() && !no_color,
             table,
             why,
         }
@@ -40,7 +40,7 @@ impl Output {
     pub(super) fn node_event(&mut self, event: &NodeEvent, progress: &Progress) {
         match event {
             NodeEvent::Log(log) => {
-                let name = self.coloured(&processes::writer(progress.short(&log.pod), log));
+                let name = self.colored(&processes::writer(progress.short(&log.pod), log));
                 self.print(&format!("{name} | "), &log.text);
             }
             NodeEvent::Prepared(prepared) if self.why => self.print_differences(prepared, progress),
@@ -79,14 +79,14 @@ impl Output {
         }
     }
 
-    fn coloured(&self, name: &str) -> String {
-        if !self.coloured {
+    fn colored(&self, name: &str) -> String {
+        if !self.colored {
             return name.to_owned();
         }
         let sum = name.bytes().fold(0_usize, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
-        format!("\u{1b}[{}m{name}\u{1b}[0m", COLOURS[sum % COLOURS.len()])
+        format!("\u{1b}[{}m{name}\u{1b}[0m", COLORS[sum % COLORS.len()])
     }
 
     fn print_differences(&mut self, prepared: &Prepared, progress: &Progress) {

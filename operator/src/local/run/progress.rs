@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use local_node::{PodPhase, Run, RunEvent};
 use training_job::api::labels;
 
-use crate::kinds::Kind;
+use crate::kinds::DynKind;
 
 /// The progress of all jobs and replicas of a run.
 pub(super) struct Progress {
@@ -48,7 +48,7 @@ pub(super) struct Change {
 }
 
 impl Progress {
-    pub(super) fn new(run: &Run, kinds: &[Kind]) -> Self {
+    pub(super) fn new(run: &Run, kinds: &[DynKind]) -> Self {
         Self {
             jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
             replicas: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl Progress {
     }
 }
 
-fn roles(kind: &Kind) -> Vec<String> {
+fn roles(kind: &DynKind) -> Vec<String> {
     let roles = kind.framework.roles.iter();
     roles.map(|role| role.name.to_lowercase()).collect()
 }

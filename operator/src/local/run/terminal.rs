@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The default size of a terminal whose size is unknown.
-const ROWS: usize = 24;
-const COLUMNS: usize = 80;
+/// The height and width of a terminal whose size is unknown.
+const DEFAULT_ROWS: usize = 24;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// The table at the bottom of standard output. Standard output must be a terminal that can move its cursor.
 pub(super) struct LiveTable {
@@ -90,8 +90,8 @@ fn cut(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
 fn size() -> (usize, usize) {
     let size = tcgetwinsize(io::stdout()).ok();
     let or = |number: u16, default| if number == 0 { default } else { number.into() };
-    size.map_or((ROWS, COLUMNS), |size| {
-        (or(size.ws_row, ROWS), or(size.ws_col, COLUMNS))
+    size.map_or((DEFAULT_ROWS, DEFAULT_COLUMNS), |size| {
+        (or(size.ws_row, DEFAULT_ROWS), or(size.ws_col, DEFAULT_COLUMNS))
     })
 }
 

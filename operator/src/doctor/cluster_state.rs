@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kinds::Kind;
+use crate::kinds::DynKind;
 
 /// The data that was read from a cluster. Objects are unchanged.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ClusterState {
     /// The API server's version as major and minor number, such as `(1, 35)`.
     pub(crate) version: (u32, u32),
     /// The definitions of the current and former groups of jobs.
@@ -22,25 +22,25 @@ pub(crate) struct Seen {
     pub(crate) deployments: Vec<Value>,
     pub(crate) leases: Vec<Value>,
     /// The permissions that the service accounts of this operator's Deployments lack.
-    pub(crate) missing: Vec<Missing>,
+    pub(crate) missing_permissions: Vec<MissingPermission>,
     /// The resources that could not be read, and the reason.
-    pub(crate) unread: Vec<(String, String)>,
+    pub(crate) unreadable: Vec<(String, String)>,
 }
 
 /// A permission that a service account lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingPermission {
     /// The account's namespace and name.
     pub(crate) account: (String, String),
     /// The verb and the resource.
-    pub(crate) right: (&'static str, String),
+    pub(crate) permission: (&'static str, String),
 }
 
 /// The API groups of current and former jobs.
-pub(crate) const GROUPS: [&str; 3] = ["kubeflow.org", "mxnet.mlkube.io", "mlkube.io"];
+pub(crate) const API_GROUPS: [&str; 3] = ["kubeflow.org", "mxnet.mlkube.io", "mlkube.io"];
 
 /// The resources of the core group, and the verbs on them that the operator needs in all namespaces with jobs.
-pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
+pub(crate) const CORE_PERMISSIONS: [(&str, &[&str]); 4] = [
     ("pods", &["get", "list", "watch", "create", "patch", "delete"]),
     ("services", &["get", "list", "watch", "create", "patch", "delete"]),
     (
@@ -51,26 +51,28 @@ pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
 ];
 
 /// The kind that is disabled by default. `manifests/mpi` adds its definition and its permissions.
-pub(crate) const APART: &str = "MPIJob";
+pub(crate) const OPT_IN_KIND: &str = "MPIJob";
 
 /// Returns the group, the resource and the needed verbs for each object that jobs of a kind have besides pods and
 /// services.
-pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
-    let [(_, all), ..] = RIGHTS;
+pub(crate) fn object_permissions(
+    kind: &DynKind,
+) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    let [(_, all), ..] = CORE_PERMISSIONS;
     let objects = kind.framework.objects.iter().map(|object| object.kind);
-    let is_apart = |resource: &str| RIGHTS.iter().all(|(known, _)| *known != resource);
+    let is_apart = |resource: &str| CORE_PERMISSIONS.iter().all(|(known, _)| *known != resource);
     let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
-    let mut rights: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
-    if kind.name() == APART {
+    let mut permissions: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
+    if kind.name() == OPT_IN_KIND {
         // The operator grants these permissions to the launcher, so it must have them itself. kubectl sends `create`,
         // and clients that open a WebSocket send `get`.
-        rights.push(("", "pods/exec", &["create", "get"]));
+        permissions.push(("", "pods/exec", &["create", "get"]));
     }
-    rights
+    permissions
 }
 
 /// Returns the verbs that the operator needs on jobs of a kind, by subresource (with its leading `/`).
-pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static str]); 3] {
+pub(crate) fn job_permissions(kind: &DynKind) -> [(&'static str, &'static [&'static str]); 3] {
     let version = kind.definition.spec.versions.first();
     let schema = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
     let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
@@ -90,7 +92,7 @@ pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static 
 
 /// The operator that a Deployment runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Runs {
+pub(crate) enum OperatorVariant {
     This,
     /// The Kubeflow training operator.
     Go,
@@ -100,7 +102,7 @@ pub(crate) enum Runs {
 
 /// Returns the operator that a Deployment runs. Returns `None` for other programs, and for a Deployment with 0
 /// replicas.
-pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
+pub(crate) fn operator_of(deployment: &Value) -> Option<OperatorVariant> {
     let spec = &deployment["spec"];
     if spec["replicas"] == 0 {
         return None;
@@ -115,18 +117,18 @@ pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
     let this = |c: &Value| c["args"][0] == "run" || c["command"][0] == "training-operator";
     if names("training-operator") {
         Some(if containers.iter().any(this) {
-            Runs::This
+            OperatorVariant::This
         } else {
-            Runs::Go
+            OperatorVariant::Go
         })
     } else {
         let older = ["mxnet-operator", "mx-operator", "tf-operator", "tf_operator"];
-        older.into_iter().any(names).then_some(Runs::Older)
+        older.into_iter().any(names).then_some(OperatorVariant::Older)
     }
 }
 
 /// Returns the kinds that the command line of this operator's Deployment enables.
-pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind> {
+pub(crate) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k [DynKind]) -> Vec<&'k DynKind> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
     let texts = |list: &'_ Value| -> Vec<String> {
         let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -154,7 +156,7 @@ pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind
         })
     });
     let named: BTreeSet<usize> = named.collect();
-    let wanted = |(n, _): &(usize, &Kind)| named.is_empty() || named.contains(n);
+    let wanted = |(n, _): &(usize, &DynKind)| named.is_empty() || named.contains(n);
     kinds
         .iter()
         .enumerate()

@@ -1,14 +1,14 @@
-//! A job's life: the created objects, the condition of success, the consequences of incidents, and the objects that
+//! A job's timeline: the created objects, the condition of success, the consequences of incidents, and the objects that
 //! remain.
 
 use training_job::api::FailurePolicy;
 use training_job::plan::ChildKind;
 use training_job::{GangScheduler, Role};
 
-use super::success::Success;
+use super::success::SuccessCondition;
 
-/// The operator's actions during a job's life, as found by a dry run.
-pub(super) struct Life {
+/// The operator's actions during a job, as found by a dry run.
+pub(super) struct JobTimeline {
     /// The field that names a controller other than this operator, and that name.
     pub(super) other_manager: Option<(String, String)>,
     /// The compatibility mode as text, if the manifest selects it.
@@ -20,36 +20,36 @@ pub(super) struct Life {
     /// The queue that admits the job.
     pub(super) queue: Option<String>,
     /// Roles that start once all pods of other roles run, and those other roles.
-    pub(super) later: Vec<(String, String)>,
+    pub(super) start_order: Vec<(String, String)>,
     /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
-    pub(super) success: Success,
+    pub(super) success: SuccessCondition,
     /// The roles that have replicas. Empty if the job is suspended.
-    pub(super) roles: Vec<RoleLife>,
+    pub(super) roles: Vec<RoleTimeline>,
     /// Seconds after which the job fails.
     pub(super) deadline: Option<i64>,
     /// The objects that remain when the job has ended.
-    pub(super) end: End,
+    pub(super) end: FinalState,
 }
 
 /// The demand of a job's pods on their gang scheduler.
 pub(super) struct Gang {
     pub(super) scheduler: GangScheduler,
     /// The minimum number of pods that must fit at once.
-    pub(super) fewest: u64,
+    pub(super) min_pods: u64,
     /// The requested resources, such as `3 cpu`.
     pub(super) resources: Vec<String>,
 }
 
 impl Gang {
     /// Describes the demand as text.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let name = self.scheduler.name();
         let asked = match &self.resources[..] {
             [] => String::new(),
             resources => format!(" ({})", resources.join(", ")),
         };
-        let capacity = format!("capacity for {} pods at once{asked}", self.fewest);
+        let capacity = format!("capacity for {} pods at once{asked}", self.min_pods);
         match self.scheduler {
             GangScheduler::Volcano => format!(
                 "Gang: no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity.\n"
@@ -60,11 +60,11 @@ impl Gang {
 }
 
 /// The objects that remain when a job has ended.
-pub(super) struct End {
+pub(super) struct FinalState {
     /// The objects of a replica that still runs at that time.
-    pub(super) running: Left,
+    pub(super) running: Remaining,
     /// The objects of a replica that has ended.
-    pub(super) finished: Left,
+    pub(super) finished: Remaining,
     /// True if the job has services.
     pub(super) has_services: bool,
     /// Seconds until the job itself is deleted.
@@ -72,12 +72,12 @@ pub(super) struct End {
 }
 
 /// The objects of a replica that remain.
-pub(super) struct Left {
+pub(super) struct Remaining {
     pub(super) pod: bool,
     pub(super) service: bool,
 }
 
-pub(super) struct RoleLife {
+pub(super) struct RoleTimeline {
     pub(super) name: String,
     pub(super) incidents: Vec<(Incident, Consequence)>,
 }
@@ -133,7 +133,7 @@ impl Incident {
     }
 
     /// Describes the incident as text.
-    pub(super) fn words(self) -> String {
+    pub(super) fn describe(self) -> String {
         match self {
             Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
             Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
@@ -146,10 +146,10 @@ impl Incident {
     }
 }
 
-impl End {
+impl FinalState {
     /// Describes the remaining objects as text.
-    pub(super) fn words(&self) -> String {
-        let service = |left: &Left| match (left.pod, left.service) {
+    pub(super) fn describe(&self) -> String {
+        let service = |left: &Remaining| match (left.pod, left.service) {
             _ if !self.has_services => "",
             (false, false) => " with their services",
             (true, false) => ", without their services",
@@ -177,7 +177,7 @@ impl End {
 
 impl Consequence {
     /// Describes the consequence as text.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Fails => "the job fails".to_owned(),
             Self::Replaced => "the replica gets a new pod, without limit".to_owned(),
