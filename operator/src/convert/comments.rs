@@ -7,7 +7,7 @@ use kube_manifest::{Comment, Content, Node, Position};
 use super::log::Log;
 
 /// The position of a value in the original document.
-struct Place {
+struct FieldPosition {
     at: Position,
     /// True if the value has a key.
     has_key: bool,
@@ -15,32 +15,32 @@ struct Place {
 
 /// Returns the positions of all fields and items, in the file's order. Of several that begin at one position, only
 /// the outermost is kept.
-fn places(document: &Node) -> Vec<Place> {
-    let mut places = Vec::new();
-    collect(document, &mut places);
-    places.sort_by_key(|place| place.at);
-    places.dedup_by_key(|place| place.at);
-    places
+fn positions(document: &Node) -> Vec<FieldPosition> {
+    let mut positions = Vec::new();
+    collect(document, &mut positions);
+    positions.sort_by_key(|place| place.at);
+    positions.dedup_by_key(|place| place.at);
+    positions
 }
 
-fn collect(node: &Node, places: &mut Vec<Place>) {
+fn collect(node: &Node, positions: &mut Vec<FieldPosition>) {
     match &node.content {
         Content::Scalar(_) => {}
         Content::List(items) => {
             for item in items {
                 // A mapping in a list begins with its first key.
                 let has_key = matches!(item.content, Content::Map(_));
-                places.push(Place { at: item.at, has_key });
-                collect(item, places);
+                positions.push(FieldPosition { at: item.at, has_key });
+                collect(item, positions);
             }
         }
         Content::Map(entries) => {
             for entry in entries {
-                places.push(Place {
+                positions.push(FieldPosition {
                     at: entry.at,
                     has_key: true,
                 });
-                collect(&entry.value, places);
+                collect(&entry.value, positions);
             }
         }
     }
@@ -76,26 +76,26 @@ fn pair(old: &Node, new: &Node, lines: &mut BTreeMap<Position, usize>) {
 ///
 /// `source` is the original document. `old` is the converted document, with the positions of `source`. `new` is the
 /// document parsed from `text`. A comment whose field was removed is reported.
-pub(super) fn place(
+pub(super) fn restore(
     comments: &[Comment],
     source: &Node,
     old: &Node,
     (text, new): (&str, &Node),
     log: &mut Log<'_>,
 ) -> String {
-    let places = places(source);
+    let positions = positions(source);
     let lines = lines(old, new);
     let mut above: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let mut behind: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let mut last = Vec::new();
     for comment in comments {
         let line = comment.at.line;
-        let next = || places.iter().find(|place| place.at.line > line);
+        let next = || positions.iter().find(|place| place.at.line > line);
         let field = if comment.is_alone {
             next()
         } else {
-            let of_line = || places.iter().filter(|place| place.at.line == line);
-            let before = || places.iter().rev().find(|place| place.at.line < line);
+            let of_line = || positions.iter().filter(|place| place.at.line == line);
+            let before = || positions.iter().rev().find(|place| place.at.line < line);
             let with_key = of_line().find(|place| place.has_key);
             with_key.or_else(|| of_line().next()).or_else(before)
         };

@@ -8,7 +8,7 @@ use crate::write;
 
 use super::log::Log;
 use super::tree::{Ordered, child, items, scalar};
-use super::versions::{self, TODAY};
+use super::versions::{self, CURRENT_VERSION};
 use super::{comments as placing, exported, unknown};
 
 /// A document of a file, with the line that begins it.
@@ -58,7 +58,7 @@ pub(super) fn convert(
     }
     if !log.has_errors() {
         for finding in check.errors(log.file(), &node) {
-            log.refused(finding);
+            log.rejected(finding);
         }
     }
     if log.findings.is_empty() || log.has_errors() {
@@ -71,7 +71,7 @@ pub(super) fn convert(
     let text = write::yaml(&Ordered(&node)).map_err(Problem::output)?;
     let again = parse(&text).map_err(Problem::Syntax)?;
     let text = match &again[..] {
-        [new] => placing::place(&comments(document.text), source, &node, (&text, new), log),
+        [new] => placing::restore(&comments(document.text), source, &node, (&text, new), log),
         _ => text,
     };
     let begin = if document.text.starts_with("---") {
@@ -111,10 +111,10 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
     }
     path.clone_into(&mut log.prefix);
     let Some(version) = versions::find(&api_version, &kind) else {
-        if versions::has_no_counterpart(&api_version, &kind) {
+        if versions::is_unsupported(&api_version, &kind) {
             let problem = format!("no current kind replaces {kind} of {api_version}");
             let remedy = "leave the job to its operator, or rewrite it as a current kind";
-            log.wrong(node.at, "kind", problem, remedy);
+            log.error(node.at, "kind", problem, remedy);
         }
         return;
     };
@@ -125,9 +125,12 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
 }
 
 /// Gives an object its current API version and kind.
-fn rename(node: &mut Node, api_version: &str, (kind, today): (&str, &str), path: &str, log: &mut Log<'_>) {
+fn rename(node: &mut Node, api_version: &str, (kind, current): (&str, &str), path: &str, log: &mut Log<'_>) {
     path.clone_into(&mut log.prefix);
-    for (key, old, new) in [("apiVersion", api_version, TODAY), ("kind", kind, today)] {
+    for (key, old, new) in [
+        ("apiVersion", api_version, CURRENT_VERSION),
+        ("kind", kind, current),
+    ] {
         if old != new
             && let Some(value) = child(node, key)
         {

@@ -7,18 +7,18 @@ use kube_syntax::{field, item};
 use super::log::Log;
 use super::tree::{below, child, entries, is_null, items, take, text};
 
-const BY_THE_SERVER: &str = "removed: the API server sets it";
+const SET_BY_API_SERVER: &str = "removed: the API server sets it";
 
 /// Fields of the metadata, and the reason why they are removed.
 const METADATA: [(&str, &str); 8] = [
     ("clusterName", "removed: Kubernetes 1.24 dropped this field"),
-    ("creationTimestamp", BY_THE_SERVER),
-    ("generation", BY_THE_SERVER),
+    ("creationTimestamp", SET_BY_API_SERVER),
+    ("generation", SET_BY_API_SERVER),
     ("initializers", "removed: Kubernetes 1.16 dropped this field"),
-    ("managedFields", BY_THE_SERVER),
-    ("resourceVersion", BY_THE_SERVER),
-    ("selfLink", BY_THE_SERVER),
-    ("uid", BY_THE_SERVER),
+    ("managedFields", SET_BY_API_SERVER),
+    ("resourceVersion", SET_BY_API_SERVER),
+    ("selfLink", SET_BY_API_SERVER),
+    ("uid", SET_BY_API_SERVER),
 ];
 
 /// Contains the whole object as it was last applied.

@@ -48,7 +48,7 @@ pub(super) fn features(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
         if let Some(spot) = take(role, "spotReplicaSpec") {
             let path = format!("spec.{specs}.{name}.spotReplicaSpec");
             let what = "all replicas of a role must have the same template";
-            log.lost(
+            log.unsupported(
                 spot.at,
                 &path,
                 what,
@@ -61,7 +61,7 @@ pub(super) fn features(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
 fn features_at(node: &mut Node, path: &str, log: &mut Log<'_>) {
     for (key, what, remedy) in FEATURES {
         if let Some(gone) = take(node, key) {
-            log.lost(gone.at, &format!("{path}.{key}"), what, remedy);
+            log.unsupported(gone.at, &format!("{path}.{key}"), what, remedy);
         }
     }
     let Some(scheduling) = child(node, "schedulingPolicy") else {
@@ -79,6 +79,6 @@ fn features_at(node: &mut Node, path: &str, log: &mut Log<'_>) {
     }
     if let Some(number) = take(scheduling, "priority") {
         let what = "a job's priority must be that of a priority class";
-        log.lost(number.at, &format!("{path}.priority"), what, "set priorityClass");
+        log.unsupported(number.at, &format!("{path}.priority"), what, "set priorityClass");
     }
 }

@@ -6,13 +6,13 @@ use kube_manifest::{Content, Entry, Node};
 
 use super::log::Log;
 use super::mxnet;
-use super::policies::{keep_clean_up, leave_out, move_policies, move_scheduler};
+use super::policies::{keep_clean_up, move_policies, move_scheduler, remove_unused};
 use super::tree::{
     below, child, entry, has, index, insert, integer, is_null, items, put, scalar, take, text,
 };
 
 /// A kind of job with a list of replicas. Each field with several names had several spellings.
-pub(super) struct Listed {
+pub(super) struct ListForm {
     /// The list of replicas in the spec.
     replicas: &'static [&'static str],
     /// The type of a replica.
@@ -46,7 +46,7 @@ pub(super) struct Listed {
     clean_up: Option<(&'static str, &'static str)>,
 }
 
-pub(super) const MXJOB_ALPHA: Listed = Listed {
+pub(super) const MXJOB_ALPHA: ListForm = ListForm {
     replicas: &["replicaSpecs"],
     role: &["mxReplicaType"],
     port: &["PsRootPort"],
@@ -70,13 +70,13 @@ pub(super) const MXJOB_ALPHA: Listed = Listed {
     clean_up: Some(("All", "stand-alone operator")),
 };
 
-pub(super) const MX_JOB: Listed = Listed {
+pub(super) const MX_JOB: ListForm = ListForm {
     needs_mode: true,
     clean_up: None,
     ..MXJOB_ALPHA
 };
 
-pub(super) const TF_JOB: Listed = Listed {
+pub(super) const TF_JOB: ListForm = ListForm {
     replicas: &["replicaSpecs", "replica_specs"],
     role: &["tfReplicaType", "tf_replica_type"],
     port: &["tfPort", "tf_port"],
@@ -96,12 +96,12 @@ pub(super) const TF_JOB: Listed = Listed {
     clean_up: None,
 };
 
-pub(super) const TF_JOB_ALPHA: Listed = Listed {
+pub(super) const TF_JOB_ALPHA: ListForm = ListForm {
     clean_up: Some(("All", "tf-operator")),
     ..TF_JOB
 };
 
-pub(super) const PYTORCHJOB_ALPHA: Listed = Listed {
+pub(super) const PYTORCHJOB_ALPHA: ListForm = ListForm {
     replicas: &["replicaSpecs"],
     role: &["replicaType", "pytorchReplicaType"],
     port: &["masterPort"],
@@ -121,7 +121,7 @@ pub(super) const PYTORCHJOB_ALPHA: Listed = Listed {
     clean_up: Some(("All", "pytorch-operator")),
 };
 
-impl Listed {
+impl ListForm {
     /// Returns true if the replicas of this spec are such a list.
     pub(super) fn is_form_of(&self, spec: &Node) -> bool {
         self.replicas.iter().any(|name| has(spec, name))
@@ -129,7 +129,7 @@ impl Listed {
 }
 
 /// Converts such a job to its current form.
-pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
+pub(super) fn convert(job: &mut Node, kind: &ListForm, log: &mut Log<'_>) {
     let at = job.at;
     let Some(spec) = child(job, "spec") else { return };
     let image = take_any(spec, kind.image);
@@ -152,7 +152,7 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
     }
     if let Some((image, name)) = image {
         let to = if default_image.is_none() {
-            return log.wrong(
+            return log.error(
                 image.at,
                 &format!("spec.{name}"),
                 "must be a string",
@@ -170,14 +170,14 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         log.note(id.at, &format!("spec.{name}"), what);
     }
     for field in kind.unread {
-        leave_out(spec, field, "spec", "no operator ever read it", log);
+        remove_unused(spec, field, "spec", "no operator ever read it", log);
     }
     if kind.needs_mode && !has(spec, "jobMode") {
-        log.wrong(at, "spec.jobMode", "must be set", "use dist or local");
+        log.error(at, "spec.jobMode", "must be set", "use dist or local");
     } else if kind.has_mode {
         mxnet::mode(spec, at, log);
     }
-    chief(spec, kind, log);
+    termination_policy(spec, kind, log);
     tensorboard(spec, log);
     move_policies(spec, log);
     move_scheduler(spec, kind.specs, log);
@@ -199,7 +199,7 @@ fn take_any(node: &mut Node, names: &[&'static str]) -> Option<(Entry, &'static 
 fn roles(
     list: Entry,
     path: &str,
-    kind: &Listed,
+    kind: &ListForm,
     (image, uses_image): (Option<&str>, &mut bool),
     log: &mut Log<'_>,
 ) -> Entry {
@@ -207,7 +207,7 @@ fn roles(
     let mut known = BTreeSet::new();
     let mut roles = Vec::new();
     let replicas = items(&mut list.value).map(std::mem::take).unwrap_or_else(|| {
-        log.wrong(list.at, path, "must be a list", "list the replicas of each type");
+        log.error(list.at, path, "must be a list", "list the replicas of each type");
         Vec::new()
     });
     for (n, mut replica) in replicas.into_iter().enumerate() {
@@ -217,7 +217,7 @@ fn roles(
         };
         if !known.insert(role) {
             let problem = format!("duplicate type {type_}");
-            log.wrong(replica.at, &path, problem, "keep one of the two");
+            log.error(replica.at, &path, problem, "keep one of the two");
             continue;
         }
         let is_default = take(&mut replica, "IsDefaultPS");
@@ -230,9 +230,9 @@ fn roles(
             let field = format!("{path}.template");
             if kind.served == Some(type_) {
                 let what = "the former operator ran its own server in a replica without a template";
-                log.lost(at, &field, what, "add a template that runs the server");
+                log.unsupported(at, &field, what, "add a template that runs the server");
             } else {
-                log.wrong(at, &field, "must be set", "add the replica's pod template");
+                log.error(at, &field, "must be set", "add the replica's pod template");
             }
             continue;
         }
@@ -259,7 +259,7 @@ fn roles(
 fn role_of(
     replica: &mut Node,
     path: &str,
-    kind: &Listed,
+    kind: &ListForm,
     log: &mut Log<'_>,
 ) -> Option<(&'static str, &'static str)> {
     let named = take_any(replica, kind.role);
@@ -273,7 +273,7 @@ fn role_of(
         let all: Vec<_> = kind.roles.iter().map(|(type_, _)| *type_).collect();
         let field = format!("{path}.{}", kind.role[0]);
         let problem = format!("unknown type {type_:?}");
-        log.wrong(at, &field, problem, &format!("use one of {}", all.join(", ")));
+        log.error(at, &field, problem, &format!("use one of {}", all.join(", ")));
     }
     found
 }
@@ -313,7 +313,7 @@ fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
 }
 
 /// Moves a replica's port to the ports of its container.
-fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Log<'_>) {
+fn port(replica: &mut Node, type_: &str, path: &str, kind: &ListForm, log: &mut Log<'_>) {
     let named = take_any(replica, kind.port);
     let field = format!(
         "{path}.{}",
@@ -336,7 +336,7 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
     let number = match named.as_ref().map(|(entry, _)| integer(&entry.value)) {
         None => kind.default_port,
         Some(Some(number)) => number,
-        Some(None) => return log.wrong(at, &field, "must be a number", "use a port from 1 to 65535"),
+        Some(None) => return log.error(at, &field, "must be a number", "use a port from 1 to 65535"),
     };
     let Some(container) = container(replica, kind.container) else {
         return;
@@ -407,7 +407,7 @@ fn fill_image(replica: &mut Node, name: &str, image: Option<&str>) -> bool {
 }
 
 /// Removes the termination policy where it matches the current rules. Otherwise reports it as lost.
-fn chief(spec: &mut Node, kind: &Listed, log: &mut Log<'_>) {
+fn termination_policy(spec: &mut Node, kind: &ListForm, log: &mut Log<'_>) {
     let Some(mut policy) = take(spec, "terminationPolicy") else {
         return;
     };
@@ -445,7 +445,7 @@ fn chief(spec: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         ),
     };
     let what = format!("the job ended with {name} {index}, but now it ends with {others}");
-    log.lost(policy.at, "spec.terminationPolicy", &what, remedy);
+    log.unsupported(policy.at, "spec.terminationPolicy", &what, remedy);
 }
 
 /// Reports the TensorBoard of a TfJob as lost.
@@ -453,6 +453,6 @@ fn tensorboard(spec: &mut Node, log: &mut Log<'_>) {
     if let Some((board, name)) = take_any(spec, &["tensorboard", "tensorBoard"]) {
         let what = "a TFJob does not run TensorBoard";
         let remedy = "run TensorBoard as a separate Deployment";
-        log.lost(board.at, &format!("spec.{name}"), what, remedy);
+        log.unsupported(board.at, &format!("spec.{name}"), what, remedy);
     }
 }

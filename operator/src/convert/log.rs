@@ -64,7 +64,7 @@ impl<'a> Log<'a> {
     }
 
     /// Reports a field or feature that current kinds lack. This is an error unless such fields may be removed.
-    pub(super) fn lost(&mut self, at: Position, path: &str, what: &str, remedy: &str) {
+    pub(super) fn unsupported(&mut self, at: Position, path: &str, what: &str, remedy: &str) {
         if self.lossy {
             self.add(Severity::Warning, at, path, format!("{what}: removed"), "");
         } else {
@@ -74,12 +74,12 @@ impl<'a> Log<'a> {
     }
 
     /// Reports a mistake that makes the result ambiguous.
-    pub(super) fn wrong(&mut self, at: Position, path: &str, problem: impl Into<String>, remedy: &str) {
+    pub(super) fn error(&mut self, at: Position, path: &str, problem: impl Into<String>, remedy: &str) {
         self.add(Severity::Error, at, path, problem.into(), remedy);
     }
 
     /// Reports an error that `validate` found in the new object.
-    pub(super) fn refused(&mut self, finding: Finding) {
+    pub(super) fn rejected(&mut self, finding: Finding) {
         let remedy = match unknown::is_unknown(&finding) {
             true => format!("{}, or remove the field with --lossy", finding.remedy),
             false => finding.remedy,

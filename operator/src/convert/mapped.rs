@@ -8,7 +8,7 @@ use super::tree::{below, child, entries, entry, for_each_role, has, insert, item
 use super::{kubedl, tree};
 
 /// A kind of such a job, and the defaults of its former operator.
-pub(super) struct Mapped {
+pub(super) struct MapForm {
     pub(super) specs: &'static str,
     /// The former name of the field of the replicas, or empty.
     old_specs: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Mapped {
     is_kubedl: bool,
 }
 
-pub(super) const TENSORFLOW: Mapped = Mapped {
+pub(super) const TENSORFLOW: MapForm = MapForm {
     specs: "tfReplicaSpecs",
     old_specs: "",
     roles: &["PS", "Worker", "Chief", "Master", "Evaluator"],
@@ -38,7 +38,7 @@ pub(super) const TENSORFLOW: Mapped = Mapped {
     is_kubedl: false,
 };
 
-pub(super) const PYTORCH: Mapped = Mapped {
+pub(super) const PYTORCH: MapForm = MapForm {
     specs: "pytorchReplicaSpecs",
     roles: &["Master", "Worker"],
     operator: "pytorch-operator",
@@ -46,7 +46,7 @@ pub(super) const PYTORCH: Mapped = Mapped {
     ..TENSORFLOW
 };
 
-pub(super) const XGBOOST: Mapped = Mapped {
+pub(super) const XGBOOST: MapForm = MapForm {
     specs: "xgbReplicaSpecs",
     old_specs: "xgboostReplicaSpec",
     roles: &["Master", "Worker"],
@@ -56,21 +56,21 @@ pub(super) const XGBOOST: Mapped = Mapped {
     ..TENSORFLOW
 };
 
-pub(super) const PADDLE: Mapped = Mapped {
+pub(super) const PADDLE: MapForm = MapForm {
     specs: "paddleReplicaSpecs",
     roles: &["Master", "Worker"],
     operator: "Go training operator",
     ..TENSORFLOW
 };
 
-pub(super) const JAX: Mapped = Mapped {
+pub(super) const JAX: MapForm = MapForm {
     specs: "jaxReplicaSpecs",
     roles: &["Worker"],
     operator: "Go training operator",
     ..TENSORFLOW
 };
 
-pub(super) const MXNET: Mapped = Mapped {
+pub(super) const MXNET: MapForm = MapForm {
     specs: "mxReplicaSpecs",
     roles: &[
         "Scheduler",
@@ -84,7 +84,7 @@ pub(super) const MXNET: Mapped = Mapped {
     ..TENSORFLOW
 };
 
-pub(super) const MPI: Mapped = Mapped {
+pub(super) const MPI: MapForm = MapForm {
     specs: "mpiReplicaSpecs",
     roles: &["Launcher", "Worker"],
     operator: "mpi-operator",
@@ -92,13 +92,13 @@ pub(super) const MPI: Mapped = Mapped {
     ..TENSORFLOW
 };
 
-const KUBEDL: Mapped = Mapped {
+const KUBEDL: MapForm = MapForm {
     operator: "KubeDL operator",
     is_kubedl: true,
     ..TENSORFLOW
 };
 
-pub(super) const KUBEDL_TENSORFLOW: Mapped = Mapped {
+pub(super) const KUBEDL_TENSORFLOW: MapForm = MapForm {
     restarts: &[
         ("PS", "ExitCode"),
         ("Worker", "ExitCode"),
@@ -109,7 +109,7 @@ pub(super) const KUBEDL_TENSORFLOW: Mapped = Mapped {
     ..KUBEDL
 };
 
-pub(super) const KUBEDL_PYTORCH: Mapped = Mapped {
+pub(super) const KUBEDL_PYTORCH: MapForm = MapForm {
     specs: PYTORCH.specs,
     roles: PYTORCH.roles,
     clean_up: Some("None"),
@@ -117,7 +117,7 @@ pub(super) const KUBEDL_PYTORCH: Mapped = Mapped {
     ..KUBEDL
 };
 
-pub(super) const KUBEDL_XGBOOST: Mapped = Mapped {
+pub(super) const KUBEDL_XGBOOST: MapForm = MapForm {
     specs: XGBOOST.specs,
     roles: XGBOOST.roles,
     container: XGBOOST.container,
@@ -126,7 +126,7 @@ pub(super) const KUBEDL_XGBOOST: Mapped = Mapped {
     ..KUBEDL
 };
 
-pub(super) const KUBEDL_MPI: Mapped = Mapped {
+pub(super) const KUBEDL_MPI: MapForm = MapForm {
     specs: MPI.specs,
     roles: MPI.roles,
     ..KUBEDL
@@ -134,7 +134,7 @@ pub(super) const KUBEDL_MPI: Mapped = Mapped {
 
 /// Converts such a job to its current form. `is_old` is true for a former API version. Returns true if the job was
 /// made for a former operator: it has a former version, or has policies at a place that only such operators read.
-pub(super) fn convert(job: &mut Node, kind: &Mapped, is_old: bool, log: &mut Log<'_>) -> bool {
+pub(super) fn convert(job: &mut Node, kind: &MapForm, is_old: bool, log: &mut Log<'_>) -> bool {
     let at = job.at;
     if kind.is_kubedl {
         kubedl::annotations(job, log);
@@ -159,7 +159,7 @@ pub(super) fn convert(job: &mut Node, kind: &Mapped, is_old: bool, log: &mut Log
     is_former
 }
 
-fn rename_specs(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
+fn rename_specs(spec: &mut Node, kind: &MapForm, log: &mut Log<'_>) {
     if kind.old_specs.is_empty() || has(spec, kind.specs) {
         return;
     }
@@ -173,29 +173,29 @@ fn rename_specs(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
 }
 
 /// Corrects the case of role names. Former operators ignored it.
-pub(super) fn name_roles(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
+pub(super) fn name_roles(spec: &mut Node, kind: &MapForm, log: &mut Log<'_>) {
     let Some(named) = child(spec, kind.specs).and_then(entries) else {
         return;
     };
     for n in 0..named.len() {
         let old = named[n].key.clone();
-        let today = kind.roles.iter().find(|role| role.eq_ignore_ascii_case(&old));
-        let Some(today) = today.filter(|role| **role != old) else {
+        let current = kind.roles.iter().find(|role| role.eq_ignore_ascii_case(&old));
+        let Some(current) = current.filter(|role| **role != old) else {
             continue;
         };
         let path = format!("spec.{}.{old}", kind.specs);
-        if named.iter().any(|entry| entry.key == *today) {
-            let problem = format!("duplicate role {today}");
-            log.wrong(named[n].at, &path, problem, "keep one of the two");
+        if named.iter().any(|entry| entry.key == *current) {
+            let problem = format!("duplicate role {current}");
+            log.error(named[n].at, &path, problem, "keep one of the two");
             continue;
         }
-        (*today).clone_into(&mut named[n].key);
-        log.note(named[n].at, &path, format!("renamed to {today}"));
+        (*current).clone_into(&mut named[n].key);
+        log.note(named[n].at, &path, format!("renamed to {current}"));
     }
 }
 
 /// Writes the former operator's defaults into a job that does not set these fields.
-fn keep_defaults(spec: &mut Node, kind: &Mapped, at: Position, log: &mut Log<'_>) {
+fn keep_defaults(spec: &mut Node, kind: &MapForm, at: Position, log: &mut Log<'_>) {
     if let Some(policy) = kind.clean_up {
         keep_clean_up(spec, (policy, kind.operator), at, log);
     }
@@ -244,8 +244,8 @@ pub(super) fn keep_restart(role: &mut Node, path: &str, (policy, operator): (&st
 }
 
 /// Renames the framework's container in each role that has no container of the current name.
-fn rename_containers(spec: &mut Node, kind: &Mapped, is_former: bool, log: &mut Log<'_>) {
-    let Some((old, today)) = kind.container.filter(|_| is_former) else {
+fn rename_containers(spec: &mut Node, kind: &MapForm, is_former: bool, log: &mut Log<'_>) {
+    let Some((old, current)) = kind.container.filter(|_| is_former) else {
         return;
     };
     for_each_role(spec, kind.specs, |role_name, role| {
@@ -253,7 +253,7 @@ fn rename_containers(spec: &mut Node, kind: &Mapped, is_former: bool, log: &mut 
         let Some(containers) = containers else { return };
         if containers
             .iter()
-            .any(|container| container.text("name") == Some(today))
+            .any(|container| container.text("name") == Some(current))
         {
             return;
         }
@@ -269,9 +269,9 @@ fn rename_containers(spec: &mut Node, kind: &Mapped, is_former: bool, log: &mut 
             log.note(
                 name.at,
                 &path,
-                format!("renamed to {today}, the name of the framework's container"),
+                format!("renamed to {current}, the name of the framework's container"),
             );
-            name.content = scalar(today).content;
+            name.content = scalar(current).content;
         }
     });
 }

@@ -28,7 +28,7 @@ use crate::{report, write};
 
 use document::{Problem, convert, documents};
 use log::Log;
-pub(crate) use policies::POLICIES;
+pub(crate) use policies::RUN_POLICY_FIELDS;
 pub(crate) use versions::{Unserved, unserved};
 
 const HELP: &str = "\

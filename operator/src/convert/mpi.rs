@@ -5,7 +5,7 @@ use kube_manifest::{Content, Entry, Node, Position};
 
 use super::log::Log;
 use super::mapped::{self, KUBEDL_MPI, MPI, keep_policy, keep_restart};
-use super::policies::{POLICIES, keep_clean_up, leave_out, move_some, take_restart_policy};
+use super::policies::{RUN_POLICY_FIELDS, keep_clean_up, move_fields, remove_unused, take_restart_policy};
 use super::template;
 use super::tree::{below, child, entry, has, index, insert, items, put, scalar, take, text};
 
@@ -14,7 +14,7 @@ const OPERATOR: &str = "mpi-operator";
 const SPECS: &str = MPI.specs;
 
 /// The default backoff limit of the launcher's batch Job.
-const BACKOFF_LIMIT: i64 = 6;
+const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
 /// The operator and API version that a job was written for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Origin {
     Ssh,
     KubeDl,
     /// `v1`.
-    Today,
+    Current,
 }
 
 /// Converts such a job to its current form.
@@ -37,16 +37,16 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
     if spec.is_some_and(|spec| has(spec, "template") && !has(spec, SPECS)) {
         if let Some(spec) = child(job, "spec") {
             template::split(spec, at, log);
-            move_some(spec, &POLICIES, log);
+            move_fields(spec, &RUN_POLICY_FIELDS, log);
             keep_launcher(spec, at, log);
         }
         return;
     }
     match origin {
-        Origin::Today => {
+        Origin::Current => {
             // The current version has a cleanPodPolicy at the top of the spec, too.
             if let Some(spec) = child(job, "spec") {
-                move_some(spec, &POLICIES[1..], log);
+                move_fields(spec, &RUN_POLICY_FIELDS[1..], log);
             }
         }
         Origin::KubeDl => {
@@ -58,7 +58,7 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
         Origin::Alpha1 | Origin::Alpha2 => {
             let Some(spec) = child(job, "spec") else { return };
             mapped::name_roles(spec, &MPI, log);
-            move_some(spec, &POLICIES, log);
+            move_fields(spec, &RUN_POLICY_FIELDS, log);
             distribution(spec, "mpiDistribution", log);
             keep_clean_up(spec, ("None", OPERATOR), at, log);
             allow_two_policies(spec, log);
@@ -73,7 +73,7 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
                         with exec through the API server, so images need no sshd and pods get no keys";
             log.note(at, "spec", what);
             mapped::name_roles(spec, &MPI, log);
-            move_some(spec, &POLICIES, log);
+            move_fields(spec, &RUN_POLICY_FIELDS, log);
             ssh(spec, log);
             keep_clean_up(spec, ("None", OPERATOR), at, log);
             keep_launcher(spec, at, log);
@@ -110,7 +110,7 @@ fn keep_launcher(spec: &mut Node, at: Position, log: &mut Log<'_>) {
                     times, as OnFailure does";
         log.note(place, &format!("{path}.restartPolicy"), what);
     } else {
-        keep_policy(spec, ("backoffLimit", BACKOFF_LIMIT), OPERATOR, at, log);
+        keep_policy(spec, ("backoffLimit", DEFAULT_BACKOFF_LIMIT), OPERATOR, at, log);
     }
 }
 
@@ -131,20 +131,20 @@ fn distribution(spec: &mut Node, key: &str, log: &mut Log<'_>) {
                 "/etc/mpi/hostfile has Open MPI's format (host slots=n), which {} cannot read",
                 word.unwrap_or("another implementation")
             );
-            log.lost(named.at, &path, &what, "convert the hostfile in the launcher");
+            log.unsupported(named.at, &path, &what, "convert the hostfile in the launcher");
         }
     }
 }
 
 /// Converts the fields that only `v2beta1` has.
 fn ssh(spec: &mut Node, log: &mut Log<'_>) {
-    leave_out(spec, "sshAuthMountPath", "spec", "pods get no SSH keys", log);
+    remove_unused(spec, "sshAuthMountPath", "spec", "pods get no SSH keys", log);
     distribution(spec, "mpiImplementation", log);
     if let Some(flag) = take(spec, "runLauncherAsWorker") {
         let path = "spec.runLauncherAsWorker";
         if matches!(flag.value.content, Content::Scalar(serde_json::Value::Bool(true))) {
             let what = "the launcher's pod runs no worker processes";
-            log.lost(flag.at, path, what, "add a worker with the launcher's resources");
+            log.unsupported(flag.at, path, what, "add a worker with the launcher's resources");
         } else {
             log.note(
                 flag.at,
@@ -160,7 +160,7 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
     if let Some(nested) = child(spec, "runPolicy")
         && nested.text("managedBy") == Some("kubeflow.org/mpi-operator")
     {
-        leave_out(
+        remove_unused(
             nested,
             "managedBy",
             "spec.runPolicy",
@@ -172,9 +172,9 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
     let containers = below(spec, &[SPECS, "Worker", "template", "spec", "containers"]).and_then(items);
     for (n, container) in containers.into_iter().flatten().enumerate() {
         let path = format!("{path}[{n}]");
-        if starts(container, "sshd") {
+        if runs_program(container, "sshd") {
             for key in ["command", "args"] {
-                leave_out(
+                remove_unused(
                     container,
                     key,
                     &path,
@@ -187,7 +187,7 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
 }
 
 /// Returns true if a container's command contains the name of this program.
-fn starts(container: &Node, program: &str) -> bool {
+fn runs_program(container: &Node, program: &str) -> bool {
     let words = ["command", "args"]
         .into_iter()
         .filter_map(|key| container.get(key));

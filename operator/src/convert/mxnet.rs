@@ -44,7 +44,7 @@ pub(super) fn mode(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         "MXTrain" | "MXTune" => return,
         _ => {
             let problem = format!("unknown mode {named:?}");
-            return log.wrong(place, "spec.jobMode", problem, "use dist or local");
+            return log.error(place, "spec.jobMode", problem, "use dist or local");
         }
     }
     if let Some(mode) = child(spec, "jobMode") {

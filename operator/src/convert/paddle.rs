@@ -4,7 +4,7 @@
 use kube_manifest::{Content, Entry, Node, Position};
 
 use super::log::Log;
-use super::policies::{leave_out, move_policies, take_restart_policy};
+use super::policies::{move_policies, remove_unused, take_restart_policy};
 use super::tree::{
     below, child, entry, has, index, insert, integer, items, mapping, put, scalar, take, text,
 };
@@ -29,14 +29,14 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
     let mode = intranet.as_ref().map_or("", |(_, mode)| &**mode);
     let mut place = usize::MAX;
     let mut roles = Vec::new();
-    for (old, today) in ROLES {
+    for (old, current) in ROLES {
         let found = index(spec, old);
         let Some(role) = take(spec, old) else { continue };
         place = place.min(found.unwrap_or(usize::MAX));
         let path = format!("spec.{old}");
-        log.moved(role.at, &path, &format!("spec.{SPECS}.{today}"));
+        log.moved(role.at, &path, &format!("spec.{SPECS}.{current}"));
         let mut role = Entry {
-            key: today.to_owned(),
+            key: current.to_owned(),
             ..role
         };
         let default = match old == "worker" && mode == "Service" || is_elastic {
@@ -81,17 +81,17 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
 fn features(spec: &mut Node, log: &mut Log<'_>) {
     if let Some(heter) = take(spec, "heter") {
         let what = "a PaddleJob has no heterogeneous workers";
-        log.lost(heter.at, "spec.heter", what, "run them as a separate job");
+        log.unsupported(heter.at, "spec.heter", what, "run them as a separate job");
     }
     if let Some(elastic) = take(spec, "elastic") {
         let what = "this operator runs no etcd server for elastic training";
         let remedy = "let paddle.distributed.launch find its peers through PADDLE_MASTER";
-        log.lost(elastic.at, "spec.elastic", what, remedy);
+        log.unsupported(elastic.at, "spec.elastic", what, remedy);
     }
     if let Some(samples) = take(spec, "sampleSetRef") {
         let what = "this operator does not cache sample sets";
         let remedy = "mount a volume with the data in the job's templates";
-        log.lost(samples.at, "spec.sampleSetRef", what, remedy);
+        log.unsupported(samples.at, "spec.sampleSetRef", what, remedy);
     }
     if let Some(gloo) = take(spec, "withGloo") {
         if integer(&gloo.value).unwrap_or(0) > 0 {
@@ -113,14 +113,14 @@ fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let is_nested = spec
         .get("runPolicy")
         .is_some_and(|nested| has(nested, "cleanPodPolicy"));
-    let today = match &*word {
+    let current = match &*word {
         "" if is_nested => return,
         "Always" => "All",
         "Never" => "None",
         "OnFailure" | "OnCompletion" | "" => "Running",
         _ => return,
     };
-    let deleted = match today {
+    let deleted = match current {
         "All" => "all pods are deleted at the end",
         "None" => "no pods are deleted at the end",
         _ if word == "OnFailure" => {
@@ -131,12 +131,12 @@ fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         }
     };
     let change = match word.is_empty() {
-        true => format!("set to {today}"),
-        false => format!("changed from {word} to {today}"),
+        true => format!("set to {current}"),
+        false => format!("changed from {word} to {current}"),
     };
     log.note(place, path, format!("{change}: {deleted}"));
     take(spec, "cleanPodPolicy");
-    let mut new = entry("cleanPodPolicy", scalar(today));
+    let mut new = entry("cleanPodPolicy", scalar(current));
     new.at = place;
     if let Some(nested) = mapping(spec, &["runPolicy"]) {
         put(nested, new);
@@ -146,7 +146,7 @@ fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
 /// Converts a role to its current form.
 fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
     for key in ["requests", "limits"] {
-        leave_out(role, key, path, "the number of replicas is fixed", log);
+        remove_unused(role, key, path, "the number of replicas is fixed", log);
     }
     let from = format!("{path}.template.spec.restartPolicy");
     let policy = match take_restart_policy(role) {

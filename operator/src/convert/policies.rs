@@ -6,7 +6,7 @@ use super::log::Log;
 use super::tree::{child, entries, entry, for_each_role, has, is_null, mapping, put, scalar, take, text};
 
 /// The fields of the run policy that former versions had at the top of the spec.
-pub(crate) const POLICIES: [&str; 5] = [
+pub(crate) const RUN_POLICY_FIELDS: [&str; 5] = [
     "cleanPodPolicy",
     "ttlSecondsAfterFinished",
     "activeDeadlineSeconds",
@@ -23,20 +23,20 @@ const RENAMED: [(&str, &str); 2] = [
 /// Moves the policies from the top of the spec into the run policy. Returns true if the job was written for a
 /// stand-alone operator: it had policies there, and none in `runPolicy`.
 pub(super) fn move_policies(spec: &mut Node, log: &mut Log<'_>) -> bool {
-    move_some(spec, &POLICIES, log)
+    move_fields(spec, &RUN_POLICY_FIELDS, log)
 }
 
 /// Moves these policies. Returns the same as [`move_policies`].
-pub(super) fn move_some(spec: &mut Node, policies: &[&str], log: &mut Log<'_>) -> bool {
+pub(super) fn move_fields(spec: &mut Node, policies: &[&str], log: &mut Log<'_>) -> bool {
     let nested = spec.get("runPolicy");
-    let is_nested = nested.is_some_and(|nested| POLICIES.iter().any(|policy| has(nested, policy)));
+    let is_nested = nested.is_some_and(|nested| RUN_POLICY_FIELDS.iter().any(|policy| has(nested, policy)));
     let mut found: Vec<(Entry, String)> = Vec::new();
     if let Some(mut go) = take(spec, "RunPolicy") {
         // Some clients in Go write the embedded struct under the name of its type.
         log.moved(go.at, "spec.RunPolicy", "spec.runPolicy");
         let nested = entries(&mut go.value).map(std::mem::take);
         if nested.is_none() && !is_null(&go.value) {
-            log.wrong(
+            log.error(
                 go.at,
                 "spec.RunPolicy",
                 "must be a mapping",
@@ -53,9 +53,9 @@ pub(super) fn move_some(spec: &mut Node, policies: &[&str], log: &mut Log<'_>) -
             found.push((entry, format!("spec.{policy}")));
         }
     }
-    for (old, today) in RENAMED {
+    for (old, current) in RENAMED {
         if let Some(entry) = take(spec, old) {
-            let key = today.to_owned();
+            let key = current.to_owned();
             found.push((Entry { key, ..entry }, format!("spec.{old}")));
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn move_scheduler(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
     };
     let Some(name) = text(&named.value).map(str::to_owned) else {
         if !is_null(&named.value) {
-            log.wrong(
+            log.error(
                 named.at,
                 "spec.schedulerName",
                 "must be a string",
@@ -129,7 +129,7 @@ pub(super) fn move_scheduler(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
 }
 
 /// Removes a field that has no effect here. Returns it.
-pub(super) fn leave_out(
+pub(super) fn remove_unused(
     node: &mut Node,
     key: &str,
     path: &str,

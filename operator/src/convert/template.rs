@@ -11,10 +11,10 @@ use super::tree::{below, child, entry, has, integer, items, mapping, put, scalar
 
 /// The default number of devices of a node. The mpi-operator's manifests set it by `--gpus-per-node` and
 /// `--processing-units-per-node`.
-const PER_NODE: i64 = 8;
+const DEFAULT_DEVICES_PER_NODE: i64 = 8;
 
 /// The default resource of the devices.
-const RESOURCE: &str = "nvidia.com/gpu";
+const DEFAULT_DEVICE_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The number and size of the workers.
 struct Workers {
@@ -27,7 +27,7 @@ struct Workers {
 pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let resource = take(spec, "processingResourceType");
     let resource = match &resource {
-        None => RESOURCE.to_owned(),
+        None => DEFAULT_DEVICE_RESOURCE.to_owned(),
         Some(named) => {
             let word = text(&named.value).unwrap_or_default().to_owned();
             log.note(
@@ -35,7 +35,11 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
                 "spec.processingResourceType",
                 "moved to the resource limits of the workers",
             );
-            if word == "cpu" { word } else { RESOURCE.to_owned() }
+            if word == "cpu" {
+                word
+            } else {
+                DEFAULT_DEVICE_RESOURCE.to_owned()
+            }
         }
     };
     let per_node = [
@@ -63,10 +67,10 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let workers = match (gpus, units) {
         (Some(_), Some((at, _))) => {
             let problem = "must not be set together with gpus";
-            return log.wrong(at, "spec.processingUnits", problem, "keep one of the two");
+            return log.error(at, "spec.processingUnits", problem, "keep one of the two");
         }
-        (Some(total), None) => share(total, ("gpus", "gpusPerNode"), per_node[0], log),
-        (None, Some(total)) => share(
+        (Some(total), None) => divide(total, ("gpus", "gpusPerNode"), per_node[0], log),
+        (None, Some(total)) => divide(
             total,
             ("processingUnits", "processingUnitsPerNode"),
             per_node[1],
@@ -110,7 +114,7 @@ fn take_number(spec: &mut Node, key: &str, log: &mut Log<'_>) -> Option<(Positio
     match integer(&named.value).filter(|number| *number >= 0) {
         Some(number) => Some((named.at, number)),
         None => {
-            log.wrong(
+            log.error(
                 named.at,
                 &format!("spec.{key}"),
                 "must be a whole number",
@@ -122,21 +126,23 @@ fn take_number(spec: &mut Node, key: &str, log: &mut Log<'_>) -> Option<(Positio
 }
 
 /// Returns the workers for this number of devices.
-fn share(
+fn divide(
     (at, total): (Position, i64),
     (field, per_node_field): (&str, &str),
     per_node: Option<(Position, i64)>,
     log: &mut Log<'_>,
 ) -> Option<Workers> {
     let path = format!("spec.{field}");
-    let each = per_node.map_or(PER_NODE, |(_, number)| number).max(1);
+    let each = per_node
+        .map_or(DEFAULT_DEVICES_PER_NODE, |(_, number)| number)
+        .max(1);
     let (replicas, units) = match total {
         _ if total < each => (1, total),
         _ if total % each == 0 => (total / each, each),
         _ => {
             let problem = format!("must be a multiple of {each}, the devices of a node (is {total})");
             let remedy = format!("set spec.{per_node_field} to the number of devices of a node");
-            log.wrong(at, &path, problem, &remedy);
+            log.error(at, &path, problem, &remedy);
             return None;
         }
     };
@@ -176,7 +182,7 @@ fn launcher_on_master(spec: &mut Node, log: &mut Log<'_>) {
     let path = "spec.launcherOnMaster";
     if matches!(flag.value.content, Content::Scalar(Value::Bool(true))) {
         let what = "the launcher's template must select its node";
-        log.lost(
+        log.unsupported(
             flag.at,
             path,
             what,

@@ -5,12 +5,12 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// The position of a value that was not in the file.
-const NOWHERE: Position = Position { line: 0, column: 0 };
+const NO_POSITION: Position = Position { line: 0, column: 0 };
 
 /// Returns a scalar that was not in the file.
 pub(super) fn scalar(value: impl Into<Value>) -> Node {
     Node {
-        at: NOWHERE,
+        at: NO_POSITION,
         content: Content::Scalar(value.into()),
     }
 }
@@ -18,7 +18,7 @@ pub(super) fn scalar(value: impl Into<Value>) -> Node {
 /// Returns a field that was not in the file.
 pub(super) fn entry(key: &str, value: Node) -> Entry {
     Entry {
-        at: NOWHERE,
+        at: NO_POSITION,
         key: key.to_owned(),
         value,
     }
@@ -88,7 +88,7 @@ pub(super) fn mapping<'n>(node: &'n mut Node, keys: &[&str]) -> Option<&'n mut N
     for key in keys {
         if !has(node, key) {
             let empty = Node {
-                at: NOWHERE,
+                at: NO_POSITION,
                 content: Content::Map(Vec::new()),
             };
             put(node, entry(key, empty));

@@ -47,7 +47,7 @@ fn remove_at(node: &mut Node, path: &str, unknown: &BTreeSet<String>, log: &mut 
                 let path = field(path, &entry.key);
                 let goes = unknown.contains(&path);
                 if goes {
-                    log.lost(entry.at, &path, UNKNOWN_FIELD, "remove it");
+                    log.unsupported(entry.at, &path, UNKNOWN_FIELD, "remove it");
                 }
                 !goes
             });

@@ -2,14 +2,14 @@
 
 use kube_manifest::Node;
 
-use super::listed::{self, Listed};
+use super::listed::{self, ListForm};
 use super::log::Log;
-use super::mapped::{self, Mapped};
+use super::mapped::{self, MapForm};
 use super::tree::has;
 use super::{mpi, mxnet, paddle};
 
 /// The current API version of all kinds.
-pub(super) const TODAY: &str = "kubeflow.org/v1";
+pub(super) const CURRENT_VERSION: &str = "kubeflow.org/v1";
 
 /// A kind of job under one API version.
 pub(super) struct Version {
@@ -22,8 +22,8 @@ pub(super) struct Version {
 /// The form of a version's spec.
 enum Form {
     /// Roles in a mapping. Former jobs of some kinds have a list instead.
-    Roles(Option<&'static Listed>, &'static Mapped),
-    MxNet(&'static Listed),
+    Roles(Option<&'static ListForm>, &'static MapForm),
+    MxNet(&'static ListForm),
     Mpi(mpi::Origin),
     Paddle,
 }
@@ -31,7 +31,7 @@ enum Form {
 /// Returns the version of such objects if it was released.
 pub(super) fn find(api_version: &str, kind: &str) -> Option<Version> {
     let (group, version) = api_version.split_once('/')?;
-    let is_old = api_version != TODAY;
+    let is_old = api_version != CURRENT_VERSION;
     let (kind, form) = match (group, kind) {
         ("mxnet.mlkube.io", "MxJob") if version == "v1beta1" => ("MXJob", Form::MxNet(&listed::MX_JOB)),
         ("mlkube.io", "TfJob") if version == "v1beta1" => {
@@ -75,7 +75,7 @@ fn of_kubeflow(version: &str, kind: &str) -> Option<(&'static str, Form)> {
                 "v1alpha1" => mpi::Origin::Alpha1,
                 "v1alpha2" => mpi::Origin::Alpha2,
                 "v2" | "v2beta1" => mpi::Origin::Ssh,
-                "v1" => mpi::Origin::Today,
+                "v1" => mpi::Origin::Current,
                 _ => return None,
             };
             ("MPIJob", Form::Mpi(origin))
@@ -95,7 +95,7 @@ fn of_kubedl(kind: &str) -> Option<(&'static str, Form)> {
 }
 
 /// Kinds of training jobs without a current counterpart, by the end of their group.
-const WITHOUT_COUNTERPART: [(&str, &str); 8] = [
+const UNSUPPORTED_KINDS: [(&str, &str); 8] = [
     ("kubedl.io", "XDLJob"),
     ("xdl.alibaba.com", "XDLJob"),
     ("kubedl.io", "MarsJob"),
@@ -107,11 +107,11 @@ const WITHOUT_COUNTERPART: [(&str, &str); 8] = [
 ];
 
 /// Returns true if such objects are training jobs that no current kind can run.
-pub(super) fn has_no_counterpart(api_version: &str, kind: &str) -> bool {
+pub(super) fn is_unsupported(api_version: &str, kind: &str) -> bool {
     let group = api_version.split('/').next().unwrap_or_default();
     // The kind of the ksonnet packages contains programs, not pods.
     (group, kind) == ("paddlepaddle.org", "PaddleJob")
-        || WITHOUT_COUNTERPART
+        || UNSUPPORTED_KINDS
             .iter()
             .any(|(end, known)| *known == kind && group.ends_with(end))
 }
@@ -149,7 +149,7 @@ pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unse
 impl Version {
     /// Converts the spec of a job to its current form.
     pub(super) fn convert(&self, job: &mut Node, log: &mut Log<'_>) {
-        let is_list = |listed: &Listed, specs: &str| {
+        let is_list = |listed: &ListForm, specs: &str| {
             let spec = job.get("spec");
             spec.is_some_and(|spec| listed.is_form_of(spec) && !has(spec, specs))
         };
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_released_version_is_known() {
-        for (api_version, kind, today) in [
+        for (api_version, kind, current) in [
             ("kubeflow.org/v1alpha1", "MXJob", "MXJob"),
             ("mxnet.mlkube.io/v1beta1", "MxJob", "MXJob"),
             ("tensorflow.org/v1alpha1", "TfJob", "TFJob"),
@@ -188,7 +188,7 @@ mod tests {
         ] {
             let version = find(api_version, kind);
             assert!(
-                version.is_some_and(|version| version.is_old && version.kind == today),
+                version.is_some_and(|version| version.is_old && version.kind == current),
                 "{api_version} {kind}"
             );
         }
@@ -200,7 +200,7 @@ mod tests {
         ] {
             assert!(find(api_version, kind).is_none(), "{api_version} {kind}");
         }
-        assert!(has_no_counterpart("xdl.kubedl.io/v1alpha1", "XDLJob"));
-        assert!(!has_no_counterpart("kubeflow.org/v1", "TFJob"));
+        assert!(is_unsupported("xdl.kubedl.io/v1alpha1", "XDLJob"));
+        assert!(!is_unsupported("kubeflow.org/v1", "TFJob"));
     }
 }

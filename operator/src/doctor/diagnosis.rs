@@ -6,7 +6,7 @@ use kube_manifest::{Finding, Severity};
 use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
 
-use crate::convert::POLICIES;
+use crate::convert::RUN_POLICY_FIELDS;
 use crate::kinds::DynKind;
 use crate::lease::LEASE;
 
@@ -423,5 +423,5 @@ fn matches_jobs(webhook: &Value) -> bool {
 /// Returns true if an MXJob has a policy at the top of its spec, as under the stand-alone operator, but does not set
 /// `compatibility`.
 fn has_policy_at_top(spec: &Value) -> bool {
-    spec["compatibility"].is_null() && POLICIES.iter().any(|policy| !spec[policy].is_null())
+    spec["compatibility"].is_null() && RUN_POLICY_FIELDS.iter().any(|policy| !spec[policy].is_null())
 }

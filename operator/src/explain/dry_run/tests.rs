@@ -15,7 +15,7 @@ use training_job_xgboost::XGBoostJob;
 /// Returns a job with these numbers of replicas of its kind's roles. The restart policies are assigned in turn.
 fn job<J: TrainingJob>(replicas: &[u32], policies: &[&str], more: &Value) -> Value {
     let framework = J::FRAMEWORK;
-    let container = match framework.container {
+    let container = match framework.main_container {
         "" => "main",
         named => named,
     };
