@@ -71,7 +71,7 @@ impl DynKind {
         Self {
             job_type,
             definition: LazyLock::new(|| {
-                #[allow(clippy::expect_used, reason = "a test builds the definition of each kind")]
+                #[expect(clippy::expect_used, reason = "a test builds the definition of each kind")]
                 admission::definition::<J>().expect("the definition of each kind can be built")
             }),
             schemas: LazyLock::new(Schemas::new::<J>),
@@ -81,7 +81,7 @@ impl DynKind {
         }
     }
 
-    /// Calls `f` with the type of this kind's jobs.
+    /// Calls `visitor` with the type of this kind's jobs.
     pub(crate) fn visit<F: KindVisitor>(&self, visitor: F) -> F::Output {
         match self.job_type {
             JobType::MXNet => visitor.visit::<MXJob>(),

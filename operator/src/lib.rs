@@ -2,13 +2,9 @@
 //!
 //! This crate is a program. Its only interface is the command line.
 //!
-//! Modules import in one direction. [`cli`] names the commands. Each command has its arguments in its own module
-//! ([`render`], [`validate`], [`local`] ...). The commands use shared modules ([`check`], [`report`], [`write`] ...).
-//! All of these use [`kinds`], which lists the kinds of job.
-#![allow(
-    rustdoc::private_intra_doc_links,
-    reason = "the documentation of the program is read only by its developers"
-)]
+//! Modules import in one direction. `cli` lists the commands. Each command has its arguments in its own module
+//! (`render`, `validate`, `local` ...). The commands use shared modules (`check`, `report`, `write` ...), and all of
+//! these use `kinds`, the table of the kinds of job.
 
 mod check;
 mod cli;
