@@ -14,6 +14,7 @@ mod roles;
 pub(crate) mod schema;
 mod template;
 mod texts;
+pub mod value;
 
 pub use annotations::AnnotatedJob;
 use kube_syntax::names;
