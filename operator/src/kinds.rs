@@ -243,7 +243,7 @@ mod tests {
     proptest! {
         /// An object that passes the check also decodes. So error messages contain fields, and never Rust types.
         #[test]
-        fn a_mended_object_is_readable(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
+        fn an_object_without_errors_decodes(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
             static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
             let mut object = case();
             for (at, value) in changes {

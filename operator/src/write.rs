@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(value in any_value()) {
+        fn written_objects_read_back(value in any_value()) {
             let object = serde_json::json!({"kind": "K", "value": value});
             prop_assert_eq!(reread(&object), [object]);
         }

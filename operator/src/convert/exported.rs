@@ -27,7 +27,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The finalizer that the paddle-operator sets on a job. Only that operator removes it.
 const FOREIGN_FINALIZER: &str = "finalizers.paddlepaddle.org";
 
-/// Removes such fields from a job.
+/// Removes fields without effect from a job.
 pub(super) fn remove(job: &mut Node, log: &mut Log<'_>) {
     if let Some(status) = take(job, "status") {
         log.note(status.at, "status", "removed: the operator writes it");

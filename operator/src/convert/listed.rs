@@ -122,13 +122,13 @@ pub(super) const PYTORCHJOB_ALPHA: ListForm = ListForm {
 };
 
 impl ListForm {
-    /// Returns true if the replicas of this spec are such a list.
+    /// Returns true if the replicas of this spec are a list.
     pub(super) fn is_form_of(&self, spec: &Node) -> bool {
         self.replicas.iter().any(|name| has(spec, name))
     }
 }
 
-/// Converts such a job to its current form.
+/// Converts a job with a list of replicas to its current form.
 pub(super) fn convert(job: &mut Node, kind: &ListForm, log: &mut Log<'_>) {
     let at = job.at;
     let Some(spec) = child(job, "spec") else { return };

@@ -1,4 +1,4 @@
-//! Converts jobs whose replicas are a mapping of roles, for all operators that had such jobs.
+//! Converts jobs whose replicas are a mapping of roles, for all operators.
 
 use kube_manifest::{Entry, Node, Position};
 
@@ -7,7 +7,7 @@ use super::policies::{keep_clean_up, move_policies, move_scheduler};
 use super::tree::{below, child, entries, entry, for_each_role, has, insert, items, put, scalar, take};
 use super::{kubedl, tree};
 
-/// A kind of such a job, and the defaults of its former operator.
+/// A kind of job with a mapping of roles, and the defaults of its former operator.
 pub(super) struct MapForm {
     pub(super) specs: &'static str,
     /// The former name of the field of the replicas, or empty.
@@ -132,7 +132,7 @@ pub(super) const KUBEDL_MPI: MapForm = MapForm {
     ..KUBEDL
 };
 
-/// Converts such a job to its current form. `is_old` is true for a former API version. Returns true if the job was
+/// Converts a job with a mapping of roles to its current form. `is_old` is true for a former API version. Returns true if the job was
 /// made for a former operator: it has a former version, or has policies at a place that only such operators read.
 pub(super) fn convert(job: &mut Node, kind: &MapForm, is_old: bool, log: &mut Log<'_>) -> bool {
     let at = job.at;

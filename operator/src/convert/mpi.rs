@@ -30,7 +30,7 @@ pub(super) enum Origin {
     Current,
 }
 
-/// Converts such a job to its current form.
+/// Converts an MPIJob to its current form.
 pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
     let at = job.at;
     let spec = job.get("spec");

@@ -16,7 +16,7 @@ const SPECS: &str = "paddleReplicaSpecs";
 
 const CONTAINER: &str = "paddle";
 
-/// Converts such a job to its current form.
+/// Converts a PaddleJob of the paddle-operator to its current form.
 pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
     let at = job.at;
     let Some(spec) = child(job, "spec") else { return };

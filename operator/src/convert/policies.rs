@@ -128,7 +128,7 @@ pub(super) fn move_scheduler(spec: &mut Node, specs: &str, log: &mut Log<'_>) {
     });
 }
 
-/// Removes a field that has no effect here. Returns it.
+/// Removes a field without effect, and returns it.
 pub(super) fn remove_unused(
     node: &mut Node,
     key: &str,

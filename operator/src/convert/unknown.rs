@@ -11,12 +11,12 @@ use crate::check::DocumentCheck;
 use super::log::Log;
 use super::tree::{child, items};
 
-/// Returns true if an error concerns such a field. A misspelled field stays an error.
+/// Returns true if an error concerns a field that is in no schema. A misspelled field stays an error.
 pub(super) fn is_unknown(error: &Finding) -> bool {
     error.problem == UNKNOWN_FIELD && !error.remedy.starts_with("did you mean")
 }
 
-/// Removes such fields from a job, or from the jobs of a list.
+/// Removes fields that are in no schema from a job, or from the jobs of a list.
 pub(super) fn remove(node: &mut Node, path: &str, log: &mut Log<'_>, check: &mut DocumentCheck) {
     let is_list = node.text("kind").is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(all) = child(node, "items").and_then(items) {

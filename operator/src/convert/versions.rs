@@ -28,7 +28,7 @@ enum Form {
     Paddle,
 }
 
-/// Returns the version of such objects if it was released.
+/// Returns the version of objects with this API version and kind if it was released.
 pub(super) fn find(api_version: &str, kind: &str) -> Option<Version> {
     let (group, version) = api_version.split_once('/')?;
     let is_old = api_version != CURRENT_VERSION;
@@ -106,7 +106,7 @@ const UNSUPPORTED_KINDS: [(&str, &str); 8] = [
     ("paddlepaddle.org", "TrainingJob"),
 ];
 
-/// Returns true if such objects are training jobs that no current kind can run.
+/// Returns true if objects with this API version and kind are training jobs that no current kind can run.
 pub(super) fn is_unsupported(api_version: &str, kind: &str) -> bool {
     let group = api_version.split('/').next().unwrap_or_default();
     // The kind of the ksonnet packages contains programs, not pods.

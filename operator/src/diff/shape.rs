@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_cluster_adds_is_left_out() {
+    fn additions_of_the_cluster_are_removed() {
         let render = json!({"spec": {
             "containers": [{"name": "mxnet", "image": "a", "resources": {"limits": {"cpu": "0.5"}}}],
             "tolerations": [{"operator": "Exists"}],
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_kept() {
+    fn differences_are_kept() {
         let render = json!({"args": ["new"], "containers": [{"name": "mxnet", "image": "new"}]});
         let stored =
             json!({"args": ["0.5"], "containers": [{"name": "mxnet", "image": "old"}, {"name": "side"}]});

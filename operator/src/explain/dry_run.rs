@@ -98,7 +98,7 @@ pub(crate) fn timeline<J: TrainingJob>(
     let end = run.final_state(valid.policy.ttl_seconds)?;
     Ok(JobTimeline {
         other_manager: other_manager(job),
-        reading: job.describe_compatibility(version),
+        compatibility: job.describe_compatibility(version),
         common_service: valid.topology.common_service.clone(),
         gang: run.gang(),
         queue: labels::queue(job.meta()).map(str::to_owned),

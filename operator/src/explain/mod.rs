@@ -73,8 +73,8 @@ impl KindVisitor for ExplainVisitor<'_> {
 
 fn describe(job: &Job, timeline: &JobTimeline) -> String {
     let mut text = format!("{}\n", write::title(&job.object));
-    if let Some(reading) = &timeline.reading {
-        text += &format!("\n{reading}\n");
+    if let Some(compatibility) = &timeline.compatibility {
+        text += &format!("\n{compatibility}\n");
     }
     if let Some((field, manager)) = &timeline.other_manager {
         return text

@@ -12,7 +12,7 @@ pub(super) struct JobTimeline {
     /// The field that names a controller other than this operator, and that name.
     pub(super) other_manager: Option<(String, String)>,
     /// The compatibility mode as text, if the manifest selects it.
-    pub(super) reading: Option<String>,
+    pub(super) compatibility: Option<String>,
     /// The service of all pods, unless each pod has its own.
     pub(super) common_service: Option<String>,
     /// The minimum demand of the pod group, if there is a gang scheduler.

@@ -158,7 +158,7 @@ mod tests {
     use super::exit_code;
 
     #[test]
-    fn the_last_status_tells_the_exit_code() {
+    fn the_last_status_has_the_exit_code() {
         let code = |status| exit_code(serde_json::from_value(status).unwrap()).map_err(|e| e.to_string());
         assert_eq!(code(json!({"status": "Success"})), Ok(0));
         let causes = json!({"causes": [{"reason": "Other"}, {"reason": "ExitCode", "message": "137"}]});

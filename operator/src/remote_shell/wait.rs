@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_that_is_meant_must_run() {
+    fn the_selected_container_must_run() {
         let running = |name: &str| json!({"name": name, "state": {"running": {}}});
         let statuses = |list: Value| json!({"phase": "Running", "containerStatuses": list});
         let proxy = pod(json!({}), statuses(json!([running("proxy")])));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_the_pod_has_not_is_named() {
+    fn a_missing_container_is_named() {
         let pod = pod(json!({}), json!({}));
         let wrong = container_name(pod.as_ref(), Some("mpirun"))
             .unwrap_err()

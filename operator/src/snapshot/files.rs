@@ -1,4 +1,4 @@
-//! The files of snapshots: the expected ones and the existing ones.
+//! The expected and the existing files of snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

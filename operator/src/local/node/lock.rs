@@ -13,7 +13,7 @@ pub(super) struct Lock {
 /// Locks the name of a node. Returns `None` if another process holds the lock.
 ///
 /// # Errors
-/// The machine does not support such locks.
+/// The machine does not support abstract socket addresses.
 pub(super) fn acquire(server: &str, name: &str) -> io::Result<Option<Lock>> {
     let mut hasher = DefaultHasher::new();
     (server, name).hash(&mut hasher);
