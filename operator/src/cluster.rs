@@ -14,8 +14,8 @@ const API_TIMEOUT: Duration = Duration::from_secs(30);
 /// # Errors
 /// The call takes longer than 30 s.
 pub(crate) async fn with_timeout<T>(call: impl Future<Output = T>) -> anyhow::Result<T> {
-    let answer = tokio::time::timeout(API_TIMEOUT, call).await;
-    answer.context("no response within 30 s")
+    let response = tokio::time::timeout(API_TIMEOUT, call).await;
+    response.context("no response within 30 s")
 }
 
 /// Returns a client of the cluster that the kubeconfig names, and the address of its API server.

@@ -38,7 +38,7 @@ pub(super) async fn sides(
         let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &job.kind.resource);
         let stored_job = with_timeout(api.get_opt(&name))
             .await
-            .and_then(|answer| Ok(answer?))
+            .and_then(|response| Ok(response?))
             .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
         if let Some(stored_job) = &stored_job {
             // The objects of both sides must have the same owner.
@@ -139,8 +139,8 @@ async fn owned(
     let found = match with_timeout(api.list(&ListParams::default().labels(selector))).await {
         // Without a definition there are no objects of that kind.
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(Vec::new()),
-        answer => answer
-            .and_then(|answer| Ok(answer?))
+        response => response
+            .and_then(|response| Ok(response?))
             .with_context(|| resource.plural.clone())?,
     };
     let is_ours = |object: &DynamicObject| {

@@ -12,13 +12,13 @@ pub(super) fn comment(changes: &[Change]) -> String {
             .to_owned();
     }
     let mut text = format!("### Training jobs\n\nPods and services: {}.\n\n", tally(changes));
-    let mut room = MAX_CHARACTERS.saturating_sub(text.len());
+    let mut remaining = MAX_CHARACTERS.saturating_sub(text.len());
     let mut left_out = 0;
     for change in changes {
         let section = section(change);
-        match room.checked_sub(section.chars().count()) {
+        match remaining.checked_sub(section.chars().count()) {
             Some(rest) => {
-                room = rest;
+                remaining = rest;
                 text += &section;
             }
             None => left_out += change.titles.len(),

@@ -97,8 +97,8 @@ async fn list(
     let mut objects = Vec::new();
     let mut page = ListParams::default().limit(MAX_PAGE_ITEMS);
     loop {
-        let answer = with_timeout(api.list(&page)).await?;
-        let items = match answer {
+        let response = with_timeout(api.list(&page)).await?;
+        let items = match response {
             Ok(items) => items,
             Err(kube::Error::Api(status)) => {
                 let what = format!("{} of {}", resource.plural, resource.api_version);
@@ -174,10 +174,10 @@ async fn check_permissions(
                 ..SubjectAccessReview::default()
             };
             let parameters = PostParams::default();
-            let asked = api.create(&parameters, &review);
-            match with_timeout(asked).await? {
-                Ok(answer) => {
-                    if !answer.status.is_some_and(|status| status.allowed) {
+            let request = api.create(&parameters, &review);
+            match with_timeout(request).await? {
+                Ok(response) => {
+                    if !response.status.is_some_and(|status| status.allowed) {
                         state.missing_permissions.push(MissingPermission {
                             account: (namespace.clone(), account.clone()),
                             permission: (verb, resource.clone()),

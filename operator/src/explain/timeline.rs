@@ -45,11 +45,11 @@ impl Gang {
     /// Describes the demand as text.
     pub(super) fn describe(&self) -> String {
         let name = self.scheduler.name();
-        let asked = match &self.resources[..] {
+        let requested = match &self.resources[..] {
             [] => String::new(),
             resources => format!(" ({})", resources.join(", ")),
         };
-        let capacity = format!("capacity for {} pods at once{asked}", self.min_pods);
+        let capacity = format!("capacity for {} pods at once{requested}", self.min_pods);
         match self.scheduler {
             GangScheduler::Volcano => format!(
                 "Gang: no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity.\n"

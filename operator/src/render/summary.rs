@@ -148,8 +148,8 @@ fn pod_requests(spec: &PodSpec) -> Amounts {
             sidecars.clone_from(&needs);
         }
         for (name, n) in needs {
-            let most = start.entry(name).or_default();
-            *most = most.max(n);
+            let max = start.entry(name).or_default();
+            *max = max.max(n);
         }
     }
     let mut total = sidecars;
@@ -157,8 +157,8 @@ fn pod_requests(spec: &PodSpec) -> Amounts {
         add_up(&mut total, &requests(container));
     }
     for (name, n) in start {
-        let most = total.entry(name).or_default();
-        *most = most.max(n);
+        let max = total.entry(name).or_default();
+        *max = max.max(n);
     }
     total
 }
@@ -228,7 +228,7 @@ fn table(summary: &Summary) -> String {
         });
         let total = ("total", &job.total, String::new(), String::new());
         for (role, demand, ports, images) in rows.chain(std::iter::once(total)) {
-            let asked = |name: &str| {
+            let requested = |name: &str| {
                 demand
                     .requests
                     .get(name)
@@ -247,8 +247,8 @@ fn table(summary: &Summary) -> String {
                 name.clone(),
                 role.to_owned(),
                 demand.replicas.to_string(),
-                asked("cpu"),
-                asked("memory"),
+                requested("cpu"),
+                requested("memory"),
                 gpus,
                 rest.join(", "),
                 ports,

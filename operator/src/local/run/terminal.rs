@@ -75,15 +75,15 @@ impl LiveTable {
 
 /// Returns the table cut to the terminal's size. A row that is wrapped or scrolled away cannot be erased.
 fn cut(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
-    let room = rows.saturating_sub(1);
-    let rest = (table.len() + 1).saturating_sub(room);
-    let hidden = (table.len() > room).then(|| format!("... and {rest} more"));
+    let height = rows.saturating_sub(1);
+    let rest = (table.len() + 1).saturating_sub(height);
+    let hidden = (table.len() > height).then(|| format!("... and {rest} more"));
     let kept = if hidden.is_some() {
-        room.saturating_sub(1)
+        height.saturating_sub(1)
     } else {
-        room
+        height
     };
-    let all = table.into_iter().take(kept).chain(hidden.filter(|_| room > 0));
+    let all = table.into_iter().take(kept).chain(hidden.filter(|_| height > 0));
     all.map(|row| row.chars().take(columns).collect()).collect()
 }
 
