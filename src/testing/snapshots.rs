@@ -40,7 +40,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     let mut names = BTreeSet::new();
     let mut wrong = Vec::new();
     for jobs::File { name, path, job } in jobs::read::<J>(&base.join(jobs), jobs) {
-        let heading = format!("What {path} gets.");
+        let heading = format!("Objects of {path}.");
         assert!(
             names.insert(name.clone()),
             "two jobs have the snapshot {name}; rename one"

@@ -23,7 +23,7 @@ fn complaint(name: &str, job: &str, committed: &[(&str, &str)]) -> Option<String
 const JOB: &str =
     "apiVersion: kubeflow.org/v1\nkind: XGBoostJob\nmetadata: {name: bad}\nspec: {xgbReplicaSpecs: {}}\n";
 
-const REFUSAL: &str = "---\nsource: any\n---\n# What jobs/job.yaml gets.\n#\n# apiVersion: kubeflow.org/v1\n\
+const REFUSAL: &str = "---\nsource: any\n---\n# Objects of jobs/job.yaml.\n#\n# apiVersion: kubeflow.org/v1\n\
     # kind: XGBoostJob\n# metadata:\n#   name: bad\n# spec:\n#   xgbReplicaSpecs: {}\n---\n# Refused:\n";
 
 #[test]

@@ -74,7 +74,7 @@ fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
 }
 
 fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
-    let heading = format!("What {} gets. {MARKER}", job.file);
+    let heading = format!("Objects of {}. {MARKER}", job.file);
     snapshot(&heading, &job.object, &job.render(settings)?).map_err(|error| Failure::new(&job.origin, error))
 }
 
