@@ -60,8 +60,8 @@ pub(crate) fn object_permissions(
 ) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     let [(_, all), ..] = CORE_PERMISSIONS;
     let objects = kind.framework.objects.iter().map(|object| object.kind);
-    let is_apart = |resource: &str| CORE_PERMISSIONS.iter().all(|(known, _)| *known != resource);
-    let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
+    let is_other = |resource: &str| CORE_PERMISSIONS.iter().all(|(known, _)| *known != resource);
+    let objects = objects.filter(|object| !object.group.is_empty() || is_other(object.plural));
     let mut permissions: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
     if kind.name() == OPT_IN_KIND {
         // The operator grants these permissions to the launcher, so it must have them itself. kubectl sends `create`,

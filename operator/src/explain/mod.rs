@@ -101,18 +101,18 @@ fn describe(job: &Job, timeline: &JobTimeline) -> String {
         ChildKind::Object(kind) => Some(format!("a {}", kind.kind)),
         _ => None,
     });
-    let mut made: Vec<_> = objects.collect();
-    made.extend(
+    let mut created: Vec<_> = objects.collect();
+    created.extend(
         match (&timeline.common_service, names(ChildKind::Service).len()) {
             (Some(common), _) => Some(format!("the service {common} of all pods")),
             (None, 0) => None,
             (None, services) => Some(format!("{services} services")),
         },
     );
-    made.push(format!("{} pods", names(ChildKind::Pod).len()));
+    created.push(format!("{} pods", names(ChildKind::Pod).len()));
     text += &format!(
         "\nStart: {} in this order: {}. ",
-        made.join(", then "),
+        created.join(", then "),
         shortened(&names(ChildKind::Pod)).join(", ")
     );
     text += &match &timeline.start_order[..] {
