@@ -31,20 +31,20 @@ fn every_bad_file_is_refused_with_a_remedy() {
 fn what_is_not_there_is_said_so() {
     let gone = run(&["render", "no/such/file.yaml"]);
     assert_eq!(gone.code, Some(2));
-    assert_eq!(gone.stderr, "no/such/file.yaml: there is no such file\n");
+    assert_eq!(gone.stderr, "no/such/file.yaml: no such file\n");
 
     let empty = run(&["render", "src/plan"]);
     assert_eq!(empty.code, Some(2));
     assert_eq!(
         empty.stderr,
-        "src/plan: there is no *.yaml, *.yml or *.json file in it\n"
+        "src/plan: contains no *.yaml, *.yml or *.json file\n"
     );
 
     let stdin = run_with_input(&["render", "-"], b"a: 1\na: 2\n");
     assert_eq!(stdin.code, Some(2));
     assert_eq!(
         stdin.stderr,
-        "<stdin>:2:1: a is here twice, first in line 1; keep one\n"
+        "<stdin>:2:1: duplicate key a, first in line 1; keep one\n"
     );
 }
 

@@ -123,29 +123,29 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
             .replace("Worker:\n", "Worker:\n      restartPolicy: ExitCode\n");
         let run = run_with_input(&["explain", "-"], text.as_bytes());
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{text}");
-        let reading = run.stdout.lines().find(|line| line.starts_with("Read as"));
+        let reading = run.stdout.lines().find(|line| line.starts_with("Rules of"));
         (
             reading.unwrap_or_default().to_owned(),
             then(&run.stdout, "exit code 139").to_owned(),
         )
     };
-    let stand_alone = |since: &str| {
+    let stand_alone = |because: &str| {
         format!(
-            "Read as a manifest of the stand-alone mxnet-operator, since {since}: by ExitCode the exit codes 130, 137, 138 \
-             and 143 restart a replica, and an unset cleanPodPolicy is All."
+            "Rules of the stand-alone mxnet-operator apply, because {because}: under restart policy ExitCode, the exit codes \
+             130, 137, 138 and 143 restart a replica; the default cleanPodPolicy is All."
         )
     };
     let fails = "the job fails".to_owned();
     let restarts = "only the replica restarts without limit".to_owned();
     let older = stand_alone("it was written under v1beta1");
     assert_eq!(reading("v1beta1", "runPolicy: {}"), (older, fails.clone()));
-    let at_top = stand_alone("cleanPodPolicy stands at the top of its spec");
+    let at_top = stand_alone("cleanPodPolicy is at the top of the spec");
     assert_eq!(reading("v1", "cleanPodPolicy: None"), (at_top, fails.clone()));
-    let said = stand_alone("compatibility says so");
+    let said = stand_alone("spec.compatibility is MXNetOperator");
     assert_eq!(reading("v1", "compatibility: MXNetOperator"), (said, fails));
     let (told, then) = reading("v1alpha2", "compatibility: TrainingOperator");
     assert!(
-        told.starts_with("Read as a manifest of the training operator, since compatibility says so: "),
+        told.starts_with("Rules of the training operator apply, because spec.compatibility is TrainingOperator: "),
         "{told}"
     );
     assert_eq!(then, restarts);
@@ -318,7 +318,7 @@ fn a_job_of_another_controller_is_explained_and_not_run() {
         let ran = run_with_input(&["local", "run", "-"], text.as_bytes());
         assert_eq!(ran.code, Some(2), "{ran:?}");
         let refusal = format!(
-            "{field}: kueue.x-k8s.io/multikueue runs the job, and nothing runs it here; remove the field to run the job on this \
+            "{field}: kueue.x-k8s.io/multikueue runs the job, and does not exist here; remove the field to run the job on this \
              machine"
         );
         assert!(ran.stderr.contains(&refusal), "{}", ran.stderr);

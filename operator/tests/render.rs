@@ -296,7 +296,7 @@ fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
     let none = render(&["--controller_config_file", "no/such/file.yaml"]);
     assert_eq!(none.code, Some(2));
     assert!(
-        none.stderr.contains("no/such/file.yaml: there is no such file"),
+        none.stderr.contains("no/such/file.yaml: no such file"),
         "{}",
         none.stderr
     );

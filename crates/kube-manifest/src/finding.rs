@@ -40,12 +40,9 @@ impl Severity {
 ///     at: Some(Position { line: 5, column: 3 }),
 ///     path: "spec.replicas".to_owned(),
 ///     problem: "must be at least 0 (is -1)".to_owned(),
-///     remedy: "set it to the number of replicas".to_owned(),
+///     remedy: "use 0 for none".to_owned(),
 /// };
-/// assert_eq!(
-///     finding.to_string(),
-///     "job.yaml:5:3: spec.replicas: must be at least 0 (is -1); set it to the number of replicas"
-/// );
+/// assert_eq!(finding.to_string(), "job.yaml:5:3: spec.replicas: must be at least 0 (is -1); use 0 for none");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

@@ -34,7 +34,7 @@ const USUAL_PATH: usize = 256;
 ///
 /// ```
 /// let error = kube_manifest::parse("spec: 1\nspec: 2\n").unwrap_err();
-/// assert_eq!(error.to_string(), "2:1: spec is here twice, first in line 1; keep one");
+/// assert_eq!(error.to_string(), "2:1: duplicate key spec, first in line 1; keep one");
 /// ```
 ///
 /// # Errors
@@ -177,7 +177,7 @@ impl<'t> DocumentParser<'t> {
         let (content, anchor) = match event {
             Event::Alias(id) => {
                 let Some(Anchored { node, weight }) = self.anchors.get(&id).cloned() else {
-                    return error(at, "the alias stands inside its own anchor", "");
+                    return error(at, "the alias is inside its own anchor", "");
                 };
                 self.count(at, weight.values)?;
                 self.charge(
@@ -189,8 +189,8 @@ impl<'t> DocumentParser<'t> {
                 if self.depth + weight.depth > MAX_DEPTH {
                     return error(
                         at,
-                        format!("the aliases lie more than {MAX_DEPTH} deep in each other"),
-                        "write out what they stand for",
+                        format!("aliases must be nested at most {MAX_DEPTH} deep"),
+                        "replace them by their values",
                     );
                 }
                 return Ok(Node::clone(&node));
@@ -201,7 +201,7 @@ impl<'t> DocumentParser<'t> {
             }
             Event::SequenceStart(_, anchor, _) => (self.nested(Self::list)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.nested(Self::map)?, anchor),
-            event => return error(at, format!("{event:?} was not expected here"), ""),
+            event => return error(at, format!("unexpected {event:?}"), ""),
         };
         self.count(at, 1)?;
         self.charge(at, value_bytes(self.path))?;
@@ -222,12 +222,12 @@ impl<'t> DocumentParser<'t> {
         if self.bytes > self.budget {
             let mib = self.budget >> 20;
             if self.anchors.is_empty() {
-                let problem = format!("the file takes more than {mib} MiB of memory");
+                let problem = format!("the file must take at most {mib} MiB of memory");
                 return error(at, problem, "use shorter keys, or several files");
             }
             return error(
                 at,
-                format!("with its aliases written out the file takes more than {mib} MiB"),
+                format!("the file with its aliases expanded must take at most {mib} MiB of memory"),
                 "use fewer aliases, shorter keys, or several files",
             );
         }
@@ -247,7 +247,7 @@ impl<'t> DocumentParser<'t> {
         if self.values > MAX_VALUES {
             return error(
                 at,
-                format!("the file has more than {MAX_VALUES} values"),
+                format!("the file must have at most {MAX_VALUES} values"),
                 "use fewer aliases, or several files",
             );
         }
@@ -297,7 +297,7 @@ impl<'t> DocumentParser<'t> {
             if let Some(line) = lines.insert(key.clone(), at.line) {
                 return error(
                     at,
-                    format!("{key} is here twice, first in line {line}"),
+                    format!("duplicate key {key}, first in line {line}"),
                     "keep one",
                 );
             }
@@ -323,12 +323,16 @@ fn merged_entries(value: Node) -> Parsed<Vec<Entry>> {
             for item in items {
                 match item.content {
                     Content::Map(entries) => all.extend(entries),
-                    _ => return error(item.at, "only a mapping can be merged", ""),
+                    _ => return error(item.at, "the value of '<<' must be mappings", ""),
                 }
             }
             Ok(all)
         }
-        Content::Scalar(_) => error(at, "only a mapping can be merged", "write << : *anchor"),
+        Content::Scalar(_) => error(
+            at,
+            "the value of '<<' must be a mapping",
+            "write '<<: *anchor'",
+        ),
     }
 }
 
@@ -340,7 +344,7 @@ fn key_text(key: &Node) -> Parsed<String> {
         _ => error(
             key.at,
             "a key must be a string",
-            "put it in quotes; a value that begins with '{' as well",
+            "put it in quotes, as any value that begins with '{'",
         ),
     }
 }
@@ -349,7 +353,7 @@ fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Par
     let not_json = || {
         error(
             at,
-            format!("{text} is no number that JSON can hold"),
+            format!("{text} cannot be represented in JSON"),
             "put it in quotes",
         )
     };
@@ -481,7 +485,7 @@ mod tests {
     #[test]
     fn a_file_without_aliases_is_not_told_of_them() {
         let error = parse(&"---\n".repeat(1_000_000)).unwrap_err();
-        assert_eq!(error.problem, "the file takes more than 85 MiB of memory");
+        assert_eq!(error.problem, "the file must take at most 85 MiB of memory");
         assert!(!error.remedy.contains("alias"), "{error:?}");
     }
 

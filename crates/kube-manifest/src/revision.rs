@@ -42,13 +42,13 @@ fn blob(name: &str) -> io::Result<Vec<u8>> {
 
 fn git(arguments: &[&str]) -> io::Result<Vec<u8>> {
     let output = Command::new("git").args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| io::Error::other(format!("git cannot be run: {error}")))?;
+    let output = output.map_err(|error| io::Error::other(format!("cannot run git: {error}")))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let first = said.lines().next().unwrap_or_default();
     Err(io::Error::other(format!(
-        "there is no such file, and git has none: {first}"
+        "no such file, and none in git: {first}"
     )))
 }

@@ -93,7 +93,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn too_large(most: u64) -> io::Error {
-    io::Error::other(format!("it has more than {} MiB; use several files", most >> 20))
+    io::Error::other(format!("must be at most {} MiB; split it into several files", most >> 20))
 }
 
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
@@ -124,24 +124,24 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 fn no_manifest() -> io::Error {
-    io::Error::other("there is no *.yaml, *.yml or *.json file in it")
+    io::Error::other("contains no *.yaml, *.yml or *.json file")
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("it is not text: byte {at} is not UTF-8")
+        format!("must be UTF-8 text (byte {at} is not UTF-8)")
     })?;
     if let Some(at) = text.find('\0') {
-        return Err(format!("it is not text: byte {at} is 0"));
+        return Err(format!("must be UTF-8 text (byte {at} is 0)"));
     }
     Ok(text)
 }
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read; change its permissions".to_owned(),
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; make it readable".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     fn an_input_without_an_end_is_read_up_to_the_bound() {
         let mut input = Endless(0);
         let error = read_bounded(&mut input, 2 << 20).unwrap_err();
-        assert_eq!(error.to_string(), "it has more than 2 MiB; use several files");
+        assert_eq!(error.to_string(), "must be at most 2 MiB; split it into several files");
         assert_eq!(input.0, (2 << 20) + 1);
         assert_eq!(read_bounded(&b"a: 1"[..], 4).unwrap(), b"a: 1");
         assert!(read_bounded(&b"a: 12"[..], 4).is_err());
@@ -192,7 +192,7 @@ mod tests {
         let sources: Vec<_> = sources(&[PathBuf::from("/dev/zero")]).collect();
         assert_eq!(
             sources[0].text.as_ref().unwrap_err(),
-            "it has more than 64 MiB; use several files"
+            "must be at most 64 MiB; split it into several files"
         );
     }
 }

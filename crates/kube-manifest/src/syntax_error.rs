@@ -43,31 +43,31 @@ impl SyntaxError {
             | ErrorKind::TabAtBlockScalarStart
             | ErrorKind::TabInPlainScalar => {
                 at = indenting_tab(text, at.line).unwrap_or(at);
-                ("there is a tab in the indentation".to_owned(), "use spaces")
+                ("a tab in the indentation".to_owned(), "use spaces")
             }
             ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
-                "this is no key: there is no ':' behind it".to_owned(),
+                "missing ':' after a key".to_owned(),
                 "add one, or indent the line as part of the value above it",
             ),
             ErrorKind::MappingValueNotAllowed => (
-                "there is a second ':' where a value should be".to_owned(),
+                "unexpected second ':' in the line".to_owned(),
                 "put the value in quotes, or check the indentation",
             ),
             ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation => (
-                "the line does not fit the lines above it".to_owned(),
+                "the line does not match the structure of the lines above".to_owned(),
                 "check its indentation",
             ),
             ErrorKind::InvalidColonPlacement => (
-                "a ':' does not fit here".to_owned(),
+                "unexpected ':'".to_owned(),
                 "check for a missing bracket or quotation mark above",
             ),
             ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => (
-                "the quoted text above does not end".to_owned(),
-                "add the quotation mark, or indent the line",
+                "the quoted text above has no closing quotation mark".to_owned(),
+                "add it, or indent the line",
             ),
             ErrorKind::UnknownAnchor => (
-                "the alias has no anchor above it".to_owned(),
-                "define it with '&' first",
+                "the alias refers to an unknown anchor".to_owned(),
+                "define the anchor with '&' before it",
             ),
             kind => (without_context(&kind.to_string()).to_owned(), ""),
         };

@@ -57,9 +57,9 @@ struct Sibling {
 pub(super) enum StartError {
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error("the API does not tell which names and values there are: {0}")]
+    #[error("names and values could not be read from the API: {0}")]
     Api(String),
-    #[error("no pod is called {0} yet")]
+    #[error("pod {0} does not exist yet")]
     Name(String),
 }
 
@@ -107,7 +107,7 @@ impl Agent {
             None => addresses.get_or_assign(namespace, name),
         };
         given.unwrap_or_else(|error| {
-            tracing::error!(pod = name, %error, "no loopback address is left: the pod shares the node's");
+            tracing::error!(pod = name, %error, "no loopback address is left; the pod shares the node's");
             HOST_IP
         })
     }
@@ -261,7 +261,7 @@ impl Agent {
             format!("{stem}.{run}.log")
         };
         let file = fs::create_dir_all(&directory).and_then(|()| File::create(directory.join(name)));
-        file.inspect_err(|error| tracing::warn!(pod = at.name, %error, "the log is not kept"))
+        file.inspect_err(|error| tracing::warn!(pod = at.name, %error, "the output is not stored"))
             .ok()
     }
 }

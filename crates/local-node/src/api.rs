@@ -107,7 +107,7 @@ pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T
         Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Err(ApiError::Conflict(status.message)),
         Ok(Err(error)) => Err(ApiError::Failed(error.to_string())),
         Err(_) => Err(ApiError::Failed(format!(
-            "no answer from the API within {} s",
+            "no response from the API within {} s",
             TIMEOUT.as_secs()
         ))),
     }

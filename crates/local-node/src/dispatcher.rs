@@ -217,7 +217,7 @@ impl Dispatcher {
         let (Err(error), Some(at)) = (ended, owner) else {
             return;
         };
-        tracing::error!(pod = at.name, %error, "the task of a pod ended by itself");
+        tracing::error!(pod = at.name, %error, "the task of a pod ended unexpectedly");
         let key = (at.namespace, at.name);
         let Some(known) = self.pods.get(&key).filter(|known| known.uid == at.uid) else {
             return;

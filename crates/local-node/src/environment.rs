@@ -219,7 +219,7 @@ pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: name
 
 /// The reason of a difference for a path that was replaced.
 pub(super) const FILES_ARE_ELSEWHERE: &str =
-    "nothing is mounted here: the files of ConfigMaps and Secrets lie in the pod's folder";
+    "volumes are not mounted; files of ConfigMaps and Secrets are in the pod's folder";
 
 /// The part of a pod that a [`Difference`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,7 +26,7 @@ rounds=600
 until [ -x "$pods/$pod/enter" ]; do
     rounds=$((rounds - 1))
     if [ "$rounds" -eq 0 ]; then
-        echo "no pod called $pod runs here" >&2
+        echo "pod $pod does not run here" >&2
         exit 1
     fi
     sleep 0.1

@@ -153,7 +153,7 @@ impl Groups {
     fn send(&mut self, sign: char, group: u32) {
         let Some(pipe) = &mut self.pipe else { return };
         if let Err(error) = writeln!(pipe, "{sign}{group}") {
-            tracing::warn!(%error, "the guard process is gone: processes may outlive an agent that is killed");
+            tracing::warn!(%error, "the guard process has ended; processes may outlive an agent that is killed");
         }
     }
 }

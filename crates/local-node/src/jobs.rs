@@ -266,7 +266,7 @@ fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObj
         let mut errors = FieldErrors::default();
         errors.push(
             path,
-            format!("{manager} runs the job, and nothing runs it here"),
+            format!("{manager} runs the job, and does not exist here"),
             "remove the field to run the job on this machine",
         );
         return Err(errors);
@@ -285,7 +285,7 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     match error {
         RunError::Invalid { errors: all, .. } => errors = all.clone(),
         RunError::Kind { kind, .. } if kind.is_empty() => {
-            errors.push("kind", "it is missing, or no string", "say what the object is");
+            errors.push("kind", "must be a non-empty string", "set the kind of the object");
         }
         RunError::Kind { .. } => errors.push("kind", error.to_string(), ""),
         _ => errors.push("", error.to_string(), ""),

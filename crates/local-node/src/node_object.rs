@@ -27,7 +27,7 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(3);
 #[non_exhaustive]
 pub enum NodeNameError {
     /// The Node object belongs to another machine, or not to an agent.
-    #[error("the node {name} is {owner}; choose another name")]
+    #[error("the node {name} belongs to {owner}; choose another name")]
     Taken {
         /// The node's name.
         name: String,
@@ -50,8 +50,8 @@ pub async fn check_node_name(client: &Client, name: &str) -> Result<(), NodeName
     };
     let owner = match found.labels().get(NODE_AGENT) {
         Some(machine) if *machine == machine_name() => return Ok(()),
-        Some(machine) => format!("that of the node agent on {machine}"),
-        None => "no node agent's".to_owned(),
+        Some(machine) => format!("the node agent on {machine}"),
+        None => "no node agent".to_owned(),
     };
     Err(NodeNameError::Taken {
         name: name.to_owned(),
@@ -86,7 +86,7 @@ pub(super) async fn remove(api: &dyn PodApi, name: &str) {
     match tokio::time::timeout(REMOVE_TIMEOUT, api.unregister(name)).await {
         Ok(Ok(()) | Err(ApiError::Gone)) => {}
         Ok(Err(error)) => tracing::warn!(node = name, %error, "the node is not removed"),
-        Err(_) => tracing::warn!(node = name, "the node is not removed: no answer from the API"),
+        Err(_) => tracing::warn!(node = name, "the node is not removed: no response from the API"),
     }
 }
 

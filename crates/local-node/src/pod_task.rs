@@ -230,7 +230,7 @@ impl PodTask {
     }
 
     fn on_run_lost(&mut self, error: &tokio::task::JoinError) {
-        tracing::error!(pod = self.at.name, %error, "the task of a container ended by itself: the pod is given up");
+        tracing::error!(pod = self.at.name, %error, "the task of a container ended unexpectedly; the pod fails");
         self.signal_all(Signal::KILL);
         let running: Vec<usize> = self.groups.keys().copied().collect();
         self.stop = Some(Stop {

@@ -57,7 +57,7 @@ pub(super) enum PrepareError {
     Config(#[from] ConfigError),
     /// The command is defined in the image, and there are no images.
     #[error(
-        "images are not pulled, so the command of image {image:?} is not known: set `command` in container {container:?}"
+        "images are not pulled, so the command of image {image:?} is unknown; set `command` in container {container:?}"
     )]
     NoCommand { image: String, container: String },
 }
@@ -209,12 +209,12 @@ fn add_host_variables(
         Some(declared) => env.set(
             "PATH",
             joined(&front, &declared),
-            "directories given to the node come first",
+            "the node's own directories come first",
         ),
         None => env.set(
             "PATH",
             joined(&front, &host_variables.path),
-            "images are not pulled: this machine's programs",
+            "images are not pulled, so programs are this machine's",
         ),
     }
     if let Some(venv) = &config.venv {
@@ -225,7 +225,7 @@ fn add_host_variables(
         );
     }
     for (name, value) in &host_variables.others {
-        env.default_to(name, value, "images are not pulled: this machine's");
+        env.default_to(name, value, "images are not pulled, so the value is this machine's");
     }
     let spec = sources.pod.spec.as_ref();
     let hostname = spec
@@ -331,7 +331,7 @@ fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount
         found.push(setting(
             "volumeMounts",
             mounts.join(", "),
-            "volumes are not mounted: the machine's own files are seen",
+            "volumes are not mounted; processes see this machine's files",
         ));
     }
     let limited = |resources: &k8s_openapi::api::core::v1::ResourceRequirements| {
@@ -349,7 +349,7 @@ fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount
         ("livenessProbe", container.liveness_probe.is_some()),
     ];
     for (probe, _) in probes.into_iter().filter(|(_, set)| *set) {
-        found.push(setting(probe, set(), "probes are not made: what runs is ready"));
+        found.push(setting(probe, set(), "probes are not run; a running container is ready"));
     }
     if container.lifecycle.is_some() {
         found.push(setting("lifecycle", set(), "hooks are not run"));
@@ -376,7 +376,7 @@ fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount
         found.push(setting(
             "hostNetwork",
             "true".to_owned(),
-            "the pod has a loopback address of its own all the same",
+            "the pod still has a loopback address of its own",
         ));
     }
     found

@@ -84,7 +84,7 @@ pub(super) fn start(
     let Some(pid) = child.id() else {
         return Err(cannot_run(
             launch,
-            &io::Error::other("it ended before it was seen"),
+            &io::Error::other("it ended before its process ID was read"),
         ));
     };
     Ok(Process {
@@ -200,7 +200,7 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if nowhere => (
             127,
             format!(
-                "{program:?} is not in PATH ({path}); images are not pulled: name its directory with --path or --venv"
+                "{program:?} is not in PATH ({path}); images are not pulled; name its directory with --path or --venv"
             ),
         ),
         io::ErrorKind::NotFound => (

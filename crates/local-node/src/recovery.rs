@@ -59,7 +59,7 @@ pub(super) fn mark_lost(pod: &Pod, containers: &mut [ContainerRecord], now: Time
                 signal: None,
                 reason: "ContainerStatusUnknown".to_owned(),
                 message: Some(
-                    "the node agent that ran the container is gone, and its processes with it".to_owned(),
+                    "the node agent that ran the container has ended, and its processes with it".to_owned(),
                 ),
                 started: None,
                 finished: now,

@@ -140,7 +140,7 @@ fn all_errors_of_a_manifest_are_reported_at_once() {
         "jobs/blocks.yaml:7:5: spec.runPolicy.backoffLimit: must be at least 0 (is -3)\n\
          jobs/blocks.yaml:10:7: spec.replicaSpecs.Worker.replicas: must be an integer (is \"two\")\n\
          jobs/blocks.yaml:17:1: apiVersion: unknown API version \"example.com/v3\" of ToyJob; use one of example.com/v1\n\
-         jobs/blocks.yaml:34:1: a is here twice, first in line 33; keep one"
+         jobs/blocks.yaml:34:1: duplicate key a, first in line 33; keep one"
     );
 }
 
@@ -148,12 +148,12 @@ fn all_errors_of_a_manifest_are_reported_at_once() {
 fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their_line() {
     let other = GOOD.replace("kind: ToyJob", "kind: PlayJob");
     let error = jobs().yaml(&other).unwrap_err();
-    let expected = "<yaml>:2:1: kind: \"PlayJob\" is no kind that can be run; known are ToyJob";
+    let expected = "<yaml>:2:1: kind: unknown kind \"PlayJob\"; use ToyJob";
     assert_eq!(error.to_string(), expected);
 
     assert_eq!(
         errors("kind: ToyJob\n", ""),
-        ["1:1: kind: it is missing, or no string; say what the object is"]
+        ["1:1: kind: must be a non-empty string; set the kind of the object"]
     );
     assert_eq!(
         errors("example.com/v1", "example.org/v1"),
@@ -161,7 +161,7 @@ fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their
     );
 
     let error = jobs().yaml(&format!("{GOOD}---\n{GOOD}")).unwrap_err();
-    let expected = "<yaml>:17:1: ToyJob blocks is there twice; give each job its own name";
+    let expected = "<yaml>:17:1: duplicate job ToyJob blocks; give each job its own name";
     assert_eq!(error.to_string(), expected);
 }
 

@@ -71,8 +71,8 @@ impl TrainingJob for JAXJob {
     fn requirements() -> Vec<Requirement<Self>> {
         vec![Requirement::any_of(
             &[WORKER],
-            "a JAXJob without a Worker has nobody to train",
-            "add a Worker",
+            "must have a Worker, because only workers train",
+            "add one",
         )]
     }
 

@@ -7,12 +7,12 @@ const FIELD: &str = "RuntimeId";
 
 /// The problem and the remedy.
 const BAD: [&str; 2] = [
-    "it becomes part of names",
-    "use up to 8 lower-case letters and digits, or leave it out",
+    "must be at most 8 lower-case letters and digits, because it is part of names",
+    "correct it, or remove the field",
 ];
 const FIXED: [&str; 2] = [
-    "it cannot be changed, since pods are called by it",
-    "make another job with it",
+    "must not change, because it is part of the names of pods",
+    "create another job with the new value",
 ];
 
 /// Returns the job's own runtime ID, or four characters of `[0-9a-z]` that are derived from its UID.

@@ -178,8 +178,8 @@ impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
 /// The condition of a job that ended under an old operator, whose conditions had no status: it must not begin again.
 fn ended_before(phase: &str, state: &str, status: &Value) -> Option<JobCondition> {
     let (type_, how) = match (phase, state) {
-        ("Done" | "CleanUp", "Succeeded") => (ConditionType::Succeeded, "well"),
-        ("Done" | "CleanUp", "Failed") | ("Failed", _) => (ConditionType::Failed, "badly"),
+        ("Done" | "CleanUp", "Succeeded") => (ConditionType::Succeeded, "succeeded"),
+        ("Done" | "CleanUp", "Failed") | ("Failed", _) => (ConditionType::Failed, "failed"),
         _ => return None,
     };
     let times = status["conditions"].as_array().into_iter().flatten();
@@ -189,7 +189,7 @@ fn ended_before(phase: &str, state: &str, status: &Value) -> Option<JobCondition
         type_: type_.as_str().to_owned(),
         status: ConditionStatus::True,
         reason: "EndedBefore".to_owned(),
-        message: format!("The job had ended {how} before this operator was there."),
+        message: format!("The job {how} before this operator managed it."),
         last_update_time: last.clone(),
         last_transition_time: last,
     })

@@ -19,8 +19,8 @@ fn they_take_the_jobs_that_validate_takes() {
 fn they_refuse_bad_jobs_in_the_same_words() {
     // The API server cannot derive the type of an entry that names none.
     let later = [
-        "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SCHEDULER; add one, or set jobMode to local",
-        "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SERVER; add one, or set jobMode to local",
+        "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: must have a SCHEDULER, because jobMode is dist; add one, or set jobMode to local",
+        "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: must have a SERVER, because jobMode is dist; add one, or set jobMode to local",
         "tests/bad/mx-types.yaml: spec.replicaSpecs[3]: duplicate role WORKER (case is ignored); keep one of them",
     ];
     assert_eq!(check_definition::<MxJob>(HERE, "tests/bad"), later);

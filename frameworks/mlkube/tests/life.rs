@@ -160,7 +160,7 @@ fn an_invalid_spec_fails_and_is_told_why_until_it_is_mended() {
         (&json!("Failed"), &json!("Failed"))
     );
     let reason = status["reason"].as_str().unwrap();
-    let expected = "a local job has one WORKER and nothing else";
+    let expected = "must have one WORKER and no other replicas, because jobMode is local";
     assert!(
         reason.starts_with("invalid job spec: ") && reason.contains(expected),
         "{reason}"

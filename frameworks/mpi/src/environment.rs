@@ -18,15 +18,15 @@ use crate::objects;
 pub(crate) const DELIVERY_IMAGE: SettingDefinition = SettingDefinition::new(
     "mpi-kubectl-delivery-image",
     "kubeflow/kubectl-delivery:latest",
-    "The image of the init container that brings an MPIJob's launcher its kubectl",
+    "Image of the init container that installs kubectl in an MPIJob's launcher",
 );
 
 /// The operator's own image, if it installs the launcher's remote shell.
 pub(crate) const SHELL_IMAGE: SettingDefinition = SettingDefinition::new(
     "mpi-remote-shell-image",
     "",
-    "The operator's own image, if it is to bring an MPIJob's launcher its remote shell in the place of kubectl; empty: \
-     --mpi-kubectl-delivery-image does. The operator must be allowed to get pods/exec",
+    "Image of this operator, to install its remote shell in an MPIJob's launcher instead of kubectl; if empty, \
+     --mpi-kubectl-delivery-image installs kubectl. The operator must be allowed to get pods/exec",
 );
 
 /// The init container that installs the launcher's `kubectl`, or the operator's own program.

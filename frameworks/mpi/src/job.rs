@@ -20,8 +20,8 @@ pub(crate) const LAUNCHER: &str = "Launcher";
 pub(crate) const WORKER: &str = "Worker";
 
 const NO_SUCH_CONTAINER: [&str; 2] = [
-    "the workers have no container of this name",
-    "name one of theirs, or leave it out",
+    "must be the name of a container of the workers",
+    "correct it, or remove the field",
 ];
 
 /// A job that `mpirun` starts.

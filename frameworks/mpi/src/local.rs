@@ -16,7 +16,7 @@ const SHELLS: [&str; 3] = [
 /// because processes must not find the files of other pods on the same machine.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if [DELIVERY, OWN_DELIVERY].contains(&&*pod.container) {
-        environment.skip_container("processes are started in other pods without kubectl, and wait for them");
+        environment.skip_container("the node starts processes in other pods without kubectl, and waits for the pods");
         return;
     }
     let temporary = pod.temporary.display().to_string();
@@ -28,7 +28,7 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
             environment.set(
                 name,
                 exec,
-                "there is no kubectl exec: the node runs commands in other pods",
+                "there is no kubectl exec; the node runs commands in other pods",
             );
         }
     }
@@ -36,7 +36,7 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
         environment.set(
             COLLECTIVES,
             "^han",
-            "it takes pods of one machine for one pod, and hangs",
+            "the han component treats pods of one machine as one pod, and hangs",
         );
     }
 }

@@ -37,11 +37,13 @@ impl Compatibility {
         match self {
             Self::MXNetOperator => (
                 "the stand-alone mxnet-operator",
-                "by ExitCode the exit codes 130, 137, 138 and 143 restart a replica, and an unset cleanPodPolicy is All",
+                "under restart policy ExitCode, the exit codes 130, 137, 138 and 143 restart a replica; the default \
+                 cleanPodPolicy is All",
             ),
             Self::TrainingOperator => (
                 "the training operator",
-                "by ExitCode all exit codes from 128 on restart a replica, and an unset cleanPodPolicy is the operator's",
+                "under restart policy ExitCode, exit codes of 128 or more restart a replica; the default cleanPodPolicy \
+                 is the operator's",
             ),
         }
     }
@@ -79,21 +81,21 @@ impl MXJobSpec {
         let mode = self.compatibility_mode();
         let places = self.places();
         let at_top: Vec<_> = places.iter().filter(|p| p.at_top).map(|p| p.field).collect();
-        let since = match (self.compatibility.as_str(), mode, &at_top[..]) {
+        let because = match (self.compatibility.as_str(), mode, &at_top[..]) {
             ("", _, []) => return None,
-            ("", Compatibility::TrainingOperator, _) => "runPolicy has policies".to_owned(),
-            ("", Compatibility::MXNetOperator, [only]) => format!("{only} stands at the top of its spec"),
+            ("", Compatibility::TrainingOperator, _) => "runPolicy sets policies".to_owned(),
+            ("", Compatibility::MXNetOperator, [only]) => format!("{only} is at the top of the spec"),
             ("", Compatibility::MXNetOperator, fields) => {
-                format!("{} stand at the top of its spec", fields.join(", "))
+                format!("{} are at the top of the spec", fields.join(", "))
             }
             (_, Compatibility::MXNetOperator, _) if OLDER.contains(&version) => {
                 format!("it was written under {version}")
             }
-            _ => "compatibility says so".to_owned(),
+            _ => format!("spec.compatibility is {}", self.compatibility),
         };
         let (operator, follows) = mode.describe();
         Some(format!(
-            "Read as a manifest of {operator}, since {since}: {follows}."
+            "Rules of {operator} apply, because {because}: {follows}."
         ))
     }
 

@@ -72,7 +72,7 @@ impl TrainingJob for MXJob {
         ]
         .map(|(mode, words, applies)| {
             let (word, usual) = (mode.word(), mode.deciding()[0]);
-            let problem = format!("an {word} job without a {usual} would never end");
+            let problem = format!("must have a {usual}, because an {word} job without one never ends");
             Requirement::any_of(mode.deciding(), problem, format!("add a {usual}"))
                 .when(applies, format!("self.?jobMode.orValue(\"\") in {words}"))
         })
@@ -95,11 +95,11 @@ impl TrainingJob for MXJob {
                 errors.push(
                     role.field.as_str(),
                     format!(
-                        "Kueue counts no pods of a {} in an {} job",
-                        role.name(),
-                        mode.word()
+                        "must not be in a queued {} job, because Kueue does not count the pods of a {}",
+                        mode.word(),
+                        role.name()
                     ),
-                    format!("remove it, or take label {} off", labels::QUEUE_NAME),
+                    format!("remove it, or remove the label {}", labels::QUEUE_NAME),
                 );
             }
         }

@@ -16,11 +16,15 @@ pub(crate) fn add(job: &MXJob, topology: &Topology<'_>, warnings: &mut FieldErro
         }
         let field = format!("{}.label", role.field);
         if role.name() != "TunerServer" {
-            let problem = format!("it is the key of tuner servers, and nothing of a {}", role.name());
-            warnings.push(field, problem, "remove it, or give it to the TunerServer");
+            let problem = format!(
+                "has no effect on a {}, because only tuner servers have a key",
+                role.name()
+            );
+            warnings.push(field, problem, "remove it, or move it to the TunerServer");
         } else if role.annotation(TUNER_SERVER_KEY).is_some() {
-            let problem =
-                format!("the template's annotation {TUNER_SERVER_KEY} goes before it: it has no effect");
+            let problem = format!(
+                "has no effect, because the template's annotation {TUNER_SERVER_KEY} takes precedence"
+            );
             warnings.push(field, problem, "remove it");
         }
     }
@@ -33,20 +37,20 @@ fn check_roles(topology: &Topology<'_>, warnings: &mut FieldErrors) {
     match (role("Scheduler"), role("Server"), role("Worker")) {
         (None, Some(server), _) => warnings.push(
             server.field.as_str(),
-            "servers find no workers without a scheduler",
+            "servers cannot find workers without a scheduler",
             "add a Scheduler with 1 replica, or remove the servers",
         ),
         (None, None, Some(workers)) if workers.replicas > 1 => warnings.push(
             workers.field.as_str(),
             format!(
-                "{} workers do not find each other without a scheduler: DMLC_PS_ROOT_URI is empty",
+                "{} workers cannot find each other without a scheduler, because DMLC_PS_ROOT_URI is empty",
                 workers.replicas
             ),
             "add a Scheduler with 1 replica and a Server, or use 1 worker",
         ),
         (Some(scheduler), _, None) => warnings.push(
             scheduler.field.as_str(),
-            "a scheduler without workers has nobody to train with: DMLC_NUM_WORKER is 0",
+            "a scheduler without workers never starts the training, because DMLC_NUM_WORKER is 0",
             "add a Worker",
         ),
         _ => {}

@@ -40,8 +40,8 @@ fn a_job_in_a_queue_has_only_roles_of_its_mode() {
     };
     assert_eq!(told(&job), None, "in no queue it may");
     job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "blue"});
-    let problem = "spec.mxReplicaSpecs.Tuner: Kueue counts no pods of a Tuner in an MXTrain job; remove it, or take label \
-                   kueue.x-k8s.io/queue-name off";
+    let problem = "spec.mxReplicaSpecs.Tuner: must not be in a queued MXTrain job, because Kueue does not count the pods \
+                   of a Tuner; remove it, or remove the label kueue.x-k8s.io/queue-name";
     assert_eq!(told(&job).as_deref(), Some(problem));
     job["spec"]["mxReplicaSpecs"]["Tuner"]["replicas"] = json!(0);
     assert_eq!(told(&job), None);

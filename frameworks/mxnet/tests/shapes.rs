@@ -71,8 +71,8 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
         let (said, _) = told.split_once(": ").unwrap();
         Some(said.to_owned())
     };
-    let stand_alone = "Read as a manifest of the stand-alone mxnet-operator, since";
-    let training = "Read as a manifest of the training operator, since";
+    let stand_alone = "Rules of the stand-alone mxnet-operator apply, because";
+    let training = "Rules of the training operator apply, because";
     for (version, fields, expected) in [
         ("v1", "", None),
         ("v1", "runPolicy: {backoffLimit: 1}", None),
@@ -80,13 +80,13 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
             "v1",
             "backoffLimit: 1",
             Some(format!(
-                "{stand_alone} backoffLimit stands at the top of its spec"
+                "{stand_alone} backoffLimit is at the top of the spec"
             )),
         ),
         (
             "v1",
             "compatibility: MXNetOperator",
-            Some(format!("{stand_alone} compatibility says so")),
+            Some(format!("{stand_alone} spec.compatibility is MXNetOperator")),
         ),
         (
             "v1beta1",
@@ -96,18 +96,18 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
         (
             "v1alpha2",
             "compatibility: TrainingOperator",
-            Some(format!("{training} compatibility says so")),
+            Some(format!("{training} spec.compatibility is TrainingOperator")),
         ),
         (
             "v1",
             "backoffLimit: 1\nrunPolicy: {cleanPodPolicy: All}",
-            Some(format!("{training} runPolicy has policies")),
+            Some(format!("{training} runPolicy sets policies")),
         ),
         (
             "v1",
             "backoffLimit: 1\ncleanPodPolicy: All",
             Some(format!(
-                "{stand_alone} cleanPodPolicy, backoffLimit stand at the top of its spec"
+                "{stand_alone} cleanPodPolicy, backoffLimit are at the top of the spec"
             )),
         ),
     ] {

@@ -81,20 +81,20 @@ impl TrainingJob for PaddleJob {
     fn requirements() -> Vec<Requirement<Self>> {
         vec![Requirement::any_of(
             &[MASTER, WORKER],
-            "a PaddleJob without a Master and without a Worker has nobody to train",
+            "must have a Master or a Worker",
             "add a Worker",
         )]
     }
 
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         if let (Some(servers), None) = (topology.role(MASTER), topology.role(WORKER)) {
-            let problem = "parameter servers without workers wait for ever";
-            warnings.push(&*servers.field, problem, "add a Worker, or make it one");
+            let problem = "parameter servers without workers wait forever";
+            warnings.push(&*servers.field, problem, "add a Worker, or rename this role to Worker");
         }
         if self.spec.elastic_policy.is_some() {
             warnings.push(
                 "spec.elasticPolicy",
-                "nothing reads it: workers do not come and go",
+                "has no effect, because no program reads it",
                 "remove it",
             );
         }

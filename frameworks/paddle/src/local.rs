@@ -12,7 +12,7 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
         environment.set(
             "POD_IP",
             pod.address.to_string(),
-            "so that the one that the others meet knows that it is",
+            "so that the launcher at the rendezvous address starts the server",
         );
     }
     if environment.get("PADDLE_LOG_DIR").is_none() {

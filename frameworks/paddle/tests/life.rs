@@ -99,7 +99,7 @@ fn an_elastic_policy_is_taken_and_has_no_effect() {
     let policy = "elasticPolicy: {minReplicas: 3, maxReplicas: 1, maxRestarts: 2, metrics: []}";
     assert_eq!(
         warnings("Worker=2", policy),
-        "spec.elasticPolicy: nothing reads it: workers do not come and go; remove it"
+        "spec.elasticPolicy: has no effect, because no program reads it; remove it"
     );
     let mut w = World::<PaddleJob>::with("Worker=2", policy).started();
     w.pod("worker-0").succeeds();
@@ -110,7 +110,7 @@ fn an_elastic_policy_is_taken_and_has_no_effect() {
 fn servers_without_workers_are_warned_of() {
     assert_eq!(
         warnings("Master=1", ""),
-        "spec.paddleReplicaSpecs.Master: parameter servers without workers wait for ever; \
+        "spec.paddleReplicaSpecs.Master: parameter servers without workers wait forever; \
          add a Worker, or make it one"
     );
     assert_eq!(warnings("Master=1 Worker=1", ""), "");

@@ -14,12 +14,12 @@ const C10D: &str = "c10d";
 const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
 
 const BOUNDS: [&str; 2] = [
-    "it is above maxReplicas",
-    "use at most as many, or raise maxReplicas",
+    "must be at most maxReplicas",
+    "lower it, or raise maxReplicas",
 ];
 
 const TOO_MANY: [&str; 2] = [
-    "there are more workers, and only as many train together",
+    "must be at least the number of workers, because further workers would not train",
     "raise it, or use fewer workers",
 ];
 

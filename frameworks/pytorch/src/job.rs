@@ -16,11 +16,11 @@ use crate::{objects, waiting, warnings};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
 const PROCESSES: [&str; 2] = [
-    "it is no number of processes",
-    "use auto, cpu, gpu, or a number of 1 or more in quotes",
+    "must be auto, cpu, gpu, or a number of 1 or more in quotes",
+    "use auto for a process per GPU, or per CPU without GPUs",
 ];
 const TWO_NUMBERS: [&str; 2] = [
-    "it is the older name of spec.nprocPerNode, which is set, too",
+    "must not be set together with spec.nprocPerNode, which replaces it",
     "remove it",
 ];
 
@@ -129,12 +129,12 @@ impl TrainingJob for PyTorchJob {
         vec![
             Requirement::any_of(
                 &[MASTER, WORKER],
-                "a PyTorchJob without a Master and without a Worker has nobody to train",
+                "must have a Master or a Worker",
                 "add a Worker",
             ),
             Requirement::any_of(
                 &[WORKER],
-                "an elastic job needs workers: it is they who come and go, and they meet at the first of them",
+                "must have a Worker, because the workers of an elastic job meet at worker 0",
                 "add a Worker, or remove spec.elasticPolicy",
             )
             .when(|job| job.spec.elastic_policy.is_some(), "has(self.elasticPolicy)"),

@@ -6,7 +6,7 @@ use local_node::{Environment, LocalPod};
 /// with one port would connect to each other.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if pod.container == "init-pytorch" {
-        environment.skip_container("names are addresses here, and a worker waits for the port itself");
+        environment.skip_container("names are replaced by addresses, and a worker waits for the port itself");
         return;
     }
     environment.give_own_port("MASTER_PORT", "MASTER_ADDR");

@@ -12,13 +12,14 @@ use crate::environment::{MASTER, WORKER};
 pub(crate) const IMAGE: SettingDefinition = SettingDefinition::new(
     "pytorch-init-container-image",
     "",
-    "The image, with sh and nslookup, of an init container in which a PyTorchJob's workers wait for their master's name; \
-     alpine:3.10 if only --pytorch-init-container-max-tries is given. Without either there is none: PyTorch waits itself",
+    "Image, with sh and nslookup, of an init container in which a PyTorchJob's workers wait until their master's name \
+     resolves; alpine:3.10 if only --pytorch-init-container-max-tries is set. If neither is set, there is no such \
+     container, because PyTorch itself waits",
 );
 pub(crate) const TRIES: SettingDefinition = SettingDefinition::new(
     "pytorch-init-container-max-tries",
     "",
-    "How often such an init container asks for the name, every two seconds; 100 if only its image is given",
+    "Number of lookups of the master's name by that init container, one every 2 s; 100 if only its image is set",
 );
 
 /// Returns the init container of a worker, if a setting enables it and there is a master.

@@ -33,14 +33,14 @@ fn check_processes(job: &PyTorchJob, topology: &Topology<'_>, warnings: &mut Fie
         && let Some(role) = roles.find(|role| is_plain_python(role))
     {
         let problem = format!(
-            "python starts one process in a {}, and nothing starts the other {}",
+            "python starts one process in a {}, and no program starts the other {}",
             role.name(),
             processes - 1
         );
         warnings.push(
             field,
             problem,
-            "start the script with torchrun, or leave this out",
+            "start the script with torchrun, or remove the field",
         );
     }
 }
@@ -66,7 +66,7 @@ fn check_fewest(job: &PyTorchJob, topology: &Topology<'_>, warnings: &mut FieldE
     if topology.role(WORKER).is_some() && fewest.is_some_and(|fewest| topology.total() < fewest) {
         warnings.push(
             "spec.elasticPolicy.minReplicas",
-            "there are fewer replicas, so none of them begins to train",
+            "exceeds the number of replicas, so no worker starts to train",
             "lower it, or use more workers",
         );
     }

@@ -187,22 +187,22 @@ fn jobs_that_cannot_be_are_refused() {
         (
             "Worker=1",
             "nprocPerNode: many",
-            "spec.nprocPerNode: it is no number of processes",
+            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
         ),
         (
             "Worker=1",
             "nprocPerNode: '0'",
-            "spec.nprocPerNode: it is no number of processes",
+            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
         ),
         (
             "Worker=1",
             "nprocPerNode: ''",
-            "spec.nprocPerNode: it is no number of processes",
+            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
         ),
         (
             "Worker=1",
             "nprocPerNode: '2'\nelasticPolicy: {nProcPerNode: 2}",
-            "spec.elasticPolicy.nProcPerNode: it is the older name of spec.nprocPerNode",
+            "spec.elasticPolicy.nProcPerNode: must not be set together with spec.nprocPerNode",
         ),
         (
             "Master=1",
@@ -212,7 +212,7 @@ fn jobs_that_cannot_be_are_refused() {
         (
             "Worker=2",
             "elasticPolicy: {minReplicas: 3, maxReplicas: 2}",
-            "spec.elasticPolicy.minReplicas: it is above maxReplicas",
+            "spec.elasticPolicy.minReplicas: must be at most maxReplicas",
         ),
         (
             "Worker=2",

@@ -20,8 +20,8 @@ const EVALUATOR: &str = "Evaluator";
 const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
 
 const TWO_CHIEFS: [&str; 2] = [
-    "Chief and Master are two names of one role",
-    "leave one of them out",
+    "must not have both Chief and Master, which are names of one role",
+    "remove one of them",
 ];
 
 /// A distributed job of TensorFlow.
@@ -121,7 +121,7 @@ impl TrainingJob for TFJob {
     fn requirements() -> Vec<Requirement<Self>> {
         vec![Requirement::any_of(
             &DECIDING,
-            "a TFJob without a Chief, Master or Worker would never end",
+            "must have a Chief, Master or Worker, because a TFJob without them never ends",
             "add a Worker",
         )]
     }

@@ -77,7 +77,7 @@ impl TrainingJob for XGBoostJob {
     fn requirements() -> Vec<Requirement<Self>> {
         vec![Requirement::any_of(
             &[MASTER],
-            "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
+            "must have a Master, because it is rank 0 and the workers connect to its address",
             "add a Master with 1 replica",
         )]
     }

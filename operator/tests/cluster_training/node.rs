@@ -43,11 +43,11 @@ async fn a_node_has_its_name_alone() {
     );
 
     for (name, labels, owner) in [
-        ("a-kubelet", json!({}), "is no node agent's"),
+        ("a-kubelet", json!({}), "belongs to no node agent"),
         (
             "far",
             json!({"training.kubeflow.org/node-agent": "far"}),
-            "is that of the node agent on far",
+            "belongs to the node agent on far",
         ),
     ] {
         let node_object =

@@ -182,12 +182,12 @@ fn bad_yaml_and_files_that_are_not_there_are_told_of() {
     assert_eq!((bad.code, &*bad.stdout), (Some(2), ""));
     assert_eq!(
         bad.stderr,
-        "<stdin>:4:1: b is here twice, first in line 2; keep one\n"
+        "<stdin>:4:1: duplicate key b, first in line 2; keep one\n"
     );
     let gone = run(&["convert", "no/such.yaml"]);
     assert_eq!(
         (gone.code, &*gone.stderr),
-        (Some(2), "no/such.yaml: there is no such file\n")
+        (Some(2), "no/such.yaml: no such file\n")
     );
 }
 

@@ -16,7 +16,7 @@ pub enum RunError {
     #[error("{}", lines(.0))]
     Manifest(Vec<Finding>),
     /// An object has a kind that cannot be run here.
-    #[error("{kind:?} is no kind that can be run; known are {known}")]
+    #[error("unknown kind {kind:?}; use {known}")]
     Kind {
         /// The object's kind.
         kind: String,
@@ -24,7 +24,7 @@ pub enum RunError {
         known: String,
     },
     /// The input contains no job.
-    #[error("there is no job; add an object of kind {known}")]
+    #[error("the input contains no job; add an object of kind {known}")]
     Empty {
         /// The kinds that can be run.
         known: String,
@@ -40,7 +40,7 @@ pub enum RunError {
         errors: FieldErrors,
     },
     /// Two jobs have the same name, so that their pods' names would clash.
-    #[error("{kind} {name} is there twice; give each job its own name")]
+    #[error("duplicate job {kind} {name}; give each job its own name")]
     Twice {
         /// The kind of the second.
         kind: String,
@@ -48,7 +48,7 @@ pub enum RunError {
         name: String,
     },
     /// The in-memory API rejected an object.
-    #[error("{what} was refused: {error}")]
+    #[error("the in-memory API rejected {what}: {error}")]
     Refused {
         /// A description of the object.
         what: String,

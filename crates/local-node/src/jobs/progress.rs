@@ -111,7 +111,7 @@ impl Progress {
         let why = unfinished.flat_map(|(job, status)| {
             let suspended = status.is(ConditionType::Suspended).then(|| {
                 let name = &job.1;
-                format!("{name} is suspended, and here is nobody to resume it: set `suspend: false`")
+                format!("{name} is suspended, and is not resumed on this machine; set `suspend: false`")
             });
             suspended.into_iter().chain(self.stuck(job))
         });

@@ -64,7 +64,7 @@ impl Files {
             match rewrite(&watched.mounts, &now) {
                 Ok(()) => watched.mounts = now,
                 Err(error) => {
-                    tracing::warn!(container = watched.container.name, %error, "its files are not written anew");
+                    tracing::warn!(container = watched.container.name, %error, "files of a ConfigMap or Secret are not updated");
                 }
             }
         }

@@ -31,7 +31,7 @@ impl PodTask {
     pub(super) async fn start(&mut self, at: usize) {
         let Some(container) = self.container(at).cloned() else {
             // Containers cannot be removed from a pod. Without this, a broken API would make the task spin.
-            let message = Some("the pod has no such container any more".to_owned());
+            let message = Some("the pod no longer has this container".to_owned());
             let (reason, start) = ("CreateContainerError", Start::Never);
             self.containers[at].state = RunState::Waiting {
                 reason,

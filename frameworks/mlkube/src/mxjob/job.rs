@@ -25,8 +25,8 @@ const WORKER: &str = "WORKER";
 const PORT: &str = "ps-root-port";
 
 const NOT_LOCAL: [&str; 2] = [
-    "a local job has one WORKER and nothing else",
-    "make it so, or set jobMode to dist",
+    "must have one WORKER and no other replicas, because jobMode is local",
+    "remove the others, or set jobMode to dist",
 ];
 
 impl MxJob {
@@ -100,7 +100,7 @@ impl TrainingJob for MxJob {
 
     fn requirements() -> Vec<Requirement<Self>> {
         let needs = |role: &'static str| {
-            let problem = format!("a dist job needs a {role}");
+            let problem = format!("must have a {role}, because jobMode is dist");
             let remedy = format!("add one, or set jobMode to {}", MODES[0]);
             Requirement::at_least(role, 1, problem, remedy)
                 .when(Self::is_dist, "has(self.jobMode) && self.jobMode == \"dist\"")

@@ -25,8 +25,8 @@ const WORKER: &str = "WORKER";
 /// The name of the port.
 const PORT: &str = "tf-port";
 
-const NO_LOGS: [&str; 2] = ["it is empty", "say where the job writes its logs"];
-/// As validation says it.
+const NO_LOGS: [&str; 2] = ["must not be empty", "set the directory of the logs"];
+/// The text of validation for a template without containers.
 const NO_CONTAINER: &str = "must have a container; add one named \"tensorflow\"";
 
 impl TfJob {
