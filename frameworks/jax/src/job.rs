@@ -1,4 +1,4 @@
-//! What makes a JAXJob a JAXJob.
+//! The kind JAXJob as the library sees it.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
@@ -28,15 +28,17 @@ use crate::environment::{self, WORKER};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct JAXJobSpec {
-    /// The replicas by role: Worker.
+    /// The replicas by role. The only role is Worker; worker 0 is the coordinator.
     #[serde(default)]
     pub jax_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
@@ -76,13 +78,13 @@ impl TrainingJob for JAXJob {
         )]
     }
 
-    /// A process that comes back is another incarnation, which the others do not know: they abort, and it waits for
-    /// them for ever.
+    /// All processes restart together, because a restarted process has a new incarnation number: the other processes
+    /// abort when they see it, and it waits for them forever.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         topology.collective_scope()
     }
 
-    /// Worker 0, which coordinates the others.
+    /// Returns true for worker 0, the coordinator.
     fn is_dialed(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.index == 0
     }
@@ -91,7 +93,7 @@ impl TrainingJob for JAXJob {
         replica.index == 0
     }
 
-    /// The Go operator's words for a job without a master.
+    /// Returns the Go operator's message for a job without a master.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         milestone.describe_with_namespace("JAXJob", &namespace, &name)

@@ -5,7 +5,6 @@ use training_job::{FieldErrors, Rule};
 /// The field with the runtime ID. It is set in objects that the old operator has processed.
 const FIELD: &str = "RuntimeId";
 
-/// The problem and the remedy.
 const BAD: [&str; 2] = [
     "must be at most 8 lower-case letters and digits, because it is part of names",
     "correct it, or remove the field",

@@ -1,4 +1,5 @@
-//! The status of both kinds: a phase, a state, and the replicas as a list; beside them what every job of this operator has.
+//! The status of both kinds: a phase, a state and a list of replicas, in addition to the fields of every job of this
+//! operator.
 
 use std::collections::BTreeMap;
 
@@ -16,37 +17,38 @@ use training_job::api::{
 #[serde(rename_all = "camelCase", default)]
 #[schemars(bound = "R: JsonSchema + Serialize + Default")]
 pub struct Status<R> {
-    /// `Creating`, `Running`, `Done`; `Failed` if the spec is invalid; `CleanUp` while the job is being deleted.
+    /// The phase: `Creating`, `Running` or `Done`; `Failed` if the spec is invalid; `CleanUp` while the job is being
+    /// deleted.
     pub phase: String,
-    /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    /// The state: `Unknown`, `Running`, `Succeeded` or `Failed`.
     pub state: String,
-    /// Why the job failed.
+    /// The reason that the job failed; empty if it has not failed.
     pub reason: String,
     /// Always false.
     pub control_paused: bool,
-    /// What has become of the job, oldest change first.
+    /// The conditions of the job. The oldest change comes first.
     pub conditions: Vec<Condition>,
-    /// Replicas by role.
+    /// The state of the replicas, with one entry for each role.
     pub replica_statuses: Vec<R>,
-    /// When the job started.
+    /// The time at which the job started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When the job ended, well or badly.
+    /// The time at which the job succeeded or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Kept as it is.
+    /// The time that an earlier operator wrote. This operator does not change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_reconcile_time: Option<Time>,
-    /// Restarts, of whatever restarts together.
+    /// The number of restarts. Replicas that restart together count once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_count: Option<i32>,
-    /// The latest failure that restarted or ended the job.
+    /// The latest failure that restarted replicas or ended the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
-    /// Earlier failures, the latest last.
+    /// Earlier failures. The latest comes last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failure_history: Vec<FailureRecord>,
-    /// What the controller must remember across its own restarts.
+    /// The state that the controller needs after its own restart. Do not change it.
     #[serde(skip_serializing_if = "Recovery::is_empty")]
     pub recovery: Recovery,
     #[serde(skip)]
@@ -54,32 +56,32 @@ pub struct Status<R> {
     job: JobStatus,
 }
 
-/// One fact about a job.
+/// A condition of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     #[serde(flatten)]
     condition: JobCondition,
-    /// As `lastTransitionTime`.
+    /// The same time as `lastTransitionTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transition_time: Option<Time>,
 }
 
-/// An entry of the list of replica statuses, whose field for the role each kind calls in its own way.
+/// An entry of the list of replica statuses. The two kinds have different names for the field with the role.
 pub trait OfRole: Clone + Default + Serialize + DeserializeOwned + JsonSchema {
-    /// The entry of a role.
+    /// Makes the entry of a role.
     fn new(role: String, counts: Counts) -> Self;
-    /// The role, and how many of its replicas are in which state.
+    /// Returns the role and its counts.
     fn parts(self) -> (String, Counts);
 }
 
-/// How many replicas of a role are in which state.
+/// The number of a role's replicas by state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    /// The state of the role: `Unknown`, `Running`, `Succeeded` or `Failed`.
     #[serde(default)]
     pub state: String,
-    /// Replicas by state: `Running`, `Succeeded`, `Failed`.
+    /// The number of replicas by state: `Running`, `Succeeded`, `Failed`.
     #[serde(default, rename = "ReplicasStates")]
     pub replicas_states: BTreeMap<String, i32>,
     /// The role's pods as a label selector.
@@ -88,14 +90,14 @@ pub struct Counts {
 }
 
 impl<R> Status<R> {
-    /// The same as the library has it.
+    /// Returns the status in the form of the library.
     pub(crate) fn job(&self) -> &JobStatus {
         &self.job
     }
 }
 
 impl<R: OfRole> Status<R> {
-    /// A job's status as it is on the wire.
+    /// Converts a status of the library.
     pub(crate) fn of(job: &JobStatus, deleting: bool) -> Self {
         let failed = job
             .condition(ConditionType::Failed)
@@ -147,7 +149,7 @@ impl<R: OfRole> Status<R> {
     }
 }
 
-/// What an old operator has written is read as far as it goes.
+/// Fields that an old operator wrote in another form are ignored.
 impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
@@ -175,7 +177,8 @@ impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
     }
 }
 
-/// The condition of a job that ended under an old operator, whose conditions had no status: it must not begin again.
+/// Returns the condition of a job that ended under an old operator, whose conditions had no status. Without it the job
+/// would start again.
 fn ended_before(phase: &str, state: &str, status: &Value) -> Option<JobCondition> {
     let (type_, how) = match (phase, state) {
         ("Done" | "CleanUp", "Succeeded") => (ConditionType::Succeeded, "succeeded"),

@@ -40,7 +40,7 @@ pub(crate) fn is_own_shell(settings: &Settings) -> bool {
 
 const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
-/// The directory of the job's ConfigMap.
+/// The mount path of the job's ConfigMap.
 const CONFIG: &str = "/etc/mpi";
 /// The directory of the launcher's `kubectl`.
 const KUBECTL: &str = "/opt/kube";

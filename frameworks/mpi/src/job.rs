@@ -1,4 +1,4 @@
-//! What makes an MPIJob an MPIJob.
+//! The kind MPIJob as the library sees it.
 
 use std::collections::BTreeMap;
 
@@ -41,43 +41,47 @@ const NO_SUCH_CONTAINER: [&str; 2] = [
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MPIJobSpec {
-    /// The replicas by role: Launcher and Worker. Unlike in other kinds, a Worker whose `replicas` is unset has none.
+    /// The replicas by role: Launcher and Worker. Unlike in other kinds, the default number of Workers is 0.
     #[serde(default)]
     pub mpi_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// Processes on each worker, as the hostfile says; 1 if unset.
+    /// The number of processes on each worker, at least 1. It is written to the hostfile. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub slots_per_worker: Option<i32>,
 
-    /// The container in which processes run, of the launcher as well if it has one of this name; if unset, the one called
-    /// `mpi`, or else the first.
+    /// The name of the container in which processes run, at most 63 characters. It must be a container of the Worker,
+    /// and is also used for the Launcher if that has a container of this name. Default: the container `mpi`, or else
+    /// the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub main_container: Option<String>,
 
-    /// Which pods go when the job has ended, unless `runPolicy` says it.
+    /// The pods to delete when the job has ended, unless `runPolicy.cleanPodPolicy` is set. Default: that of
+    /// `runPolicy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
-    /// When the launcher is made: once all workers run (`WaitForWorkersReady`), or with them, as under the Go operator
-    /// (`AtStartup`); `mpirun` may then come too early. If unset, once all workers run, or with them if a template names a
-    /// scheduler of its own or a group of pods: such schedulers wait for all pods of a job.
+    /// The time at which the launcher's pod is created. `WaitForWorkersReady`: when all workers run. `AtStartup`:
+    /// together with the workers, as under the Go operator; `mpirun` may then start before the workers run. Default:
+    /// `AtStartup` if a template names a scheduler of its own or joins a group of pods, because such schedulers wait
+    /// for all pods of a job; otherwise `WaitForWorkersReady`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "launcher_creation_policies")]
     pub launcher_creation_policy: Option<String>,
 }
 
-/// The words for when the launcher is made.
 const CREATION_POLICIES: [&str; 2] = ["AtStartup", "WaitForWorkersReady"];
 
 fn launcher_creation_policies(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -88,22 +92,21 @@ fn launcher_creation_policies(_: &mut schemars::SchemaGenerator) -> schemars::Sc
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Prefixes of the labels and annotations by which a pod joins a group whose size is set outside the job: those of the
-/// coscheduling plugin, of its older form, and of Koordinator.
+/// The prefixes of the labels and annotations that put a pod into a group whose size is set outside the job: those of
+/// the coscheduling plugin, of its older version, and of Koordinator.
 const GROUP_KEYS: [&str; 3] = [
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
     "gang.scheduling.koordinator.sh/",
 ];
 
-/// The flag by which Horovod is elastic: it asks a script which hosts there are, and goes on without those that fail.
+/// The flag of elastic Horovod. Horovod runs a script that prints the hosts, and continues without hosts that fail.
 const ELASTIC_FLAG: &str = "--host-discovery-script";
 
-/// The container that is the main one where the job does not name another.
+/// The name of the main container if the job does not name one.
 const USUAL_CONTAINER: &str = "mpi";
 
 impl MPIJob {
-    /// Processes on each worker.
     pub(crate) fn slots(&self) -> i32 {
         self.spec.slots_per_worker.unwrap_or(1)
     }
@@ -115,7 +118,7 @@ impl MPIJob {
             .filter(|name| !name.is_empty())
     }
 
-    /// True if the job has ended or is suspended: the launcher starts no processes any more.
+    /// Returns true if the job has ended or is suspended. The launcher then starts no more processes.
     fn is_over(&self) -> bool {
         let is_suspended = self.spec.run_policy.as_ref().and_then(|policy| policy.suspend);
         is_suspended == Some(true) || self.status.as_ref().is_some_and(JobStatus::is_finished)
@@ -126,7 +129,7 @@ impl MPIJob {
     }
 }
 
-/// True if the launcher's command takes in and gives up workers as it runs.
+/// Returns true if the launcher's program continues when workers join or fail.
 fn is_elastic(launcher: &Role<'_>) -> bool {
     let words = launcher
         .main_container()
@@ -135,7 +138,8 @@ fn is_elastic(launcher: &Role<'_>) -> bool {
     words.any(|word| word.contains(ELASTIC_FLAG))
 }
 
-/// Returns true if a gang scheduler waits for all pods of the job, and is not the one that the operator makes PodGroups for.
+/// Returns true if a gang scheduler other than the operator's own waits for all pods of the job. The operator creates
+/// PodGroups for its own gang scheduler.
 fn is_in_foreign_gang(topology: &Topology<'_>) -> bool {
     let own = topology.settings.gang_scheduler.as_ref();
     let is_foreign = |name: &str| {
@@ -159,7 +163,7 @@ fn is_in_foreign_gang(topology: &Topology<'_>) -> bool {
     })
 }
 
-/// The name of the workers' main container, if `kubectl exec` would not take it by itself.
+/// Returns the name of the workers' main container if it is not the default container of `kubectl exec`.
 fn unusual_container<'t>(topology: &'t Topology<'_>) -> Option<&'t str> {
     let workers = topology.role(WORKER)?;
     let main = workers.main_container()?;
@@ -258,18 +262,19 @@ impl TrainingJob for MPIJob {
         vec![Rule::new(rule, NO_SUCH_CONTAINER.join("; ")).at("mainContainer")]
     }
 
-    /// An unset number of replicas is not the same in both roles, and a map has one schema for both.
+    /// Removes the default number of replicas from the schema, because the two roles have different defaults and the
+    /// map has one schema for both.
     fn definition() -> CustomResourceDefinition {
         let field = Self::FRAMEWORK.roles_field;
         let mut definition = tidy_definition(Self::crd(), &[field]);
         let replicas =
-            "How many; if unset, 1 of the Launcher and 0 of the Worker. 0 means that the role is absent.";
+            "The number of replicas. Default: 1 for the Launcher, 0 for the Worker. A role with 0 replicas is absent.";
         without_default_replicas(&mut definition, field, replicas);
         definition
     }
 
-    /// The launcher decides: workers sleep until it starts processes in them. But Open MPI 5 ends with 0 when a worker is
-    /// killed, so a launcher whose workers are not all there has not done its work.
+    /// The launcher decides, because workers sleep until it starts processes in them. An exception: Open MPI 5 exits
+    /// with 0 when a worker is killed, so the launcher's success does not count while a worker is lost.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         let is_lost = |state: &ReplicaState| {
             matches!(
@@ -288,8 +293,8 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    /// `mpirun` ends when one of its processes or daemons does, and takes no new one in. A launcher that its kubelet restarts
-    /// finds the workers as they were. Elastic Horovod goes on with the other workers.
+    /// The whole job restarts, because `mpirun` ends when one of its processes or daemons ends, and accepts no new
+    /// one. With elastic Horovod only the replica restarts, because the other workers continue.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         match topology.role(LAUNCHER).is_some_and(is_elastic) {
             true => RestartScope::Replica,
@@ -318,7 +323,7 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    /// The labels by which the mpi-operator's pods are found, beside those of this API version.
+    /// Returns the labels of the mpi-operator's pods, for clients that select pods by them.
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
         [
             ("mpi-job-name".to_owned(), topology.job.to_owned()),

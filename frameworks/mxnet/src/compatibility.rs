@@ -75,8 +75,8 @@ impl MXJobSpec {
         }
     }
 
-    /// Describes the result, its reason and its consequences as text. Returns `None` if nothing distinguishes the job
-    /// from other jobs. The job was written under `version`.
+    /// Describes the selected rules, the reason for them and their consequences as text. Returns `None` if nothing
+    /// distinguishes the job from other jobs. The job was written under `version`.
     pub(crate) fn describe_compatibility(&self, version: &str) -> Option<String> {
         let mode = self.compatibility_mode();
         let places = self.places();

@@ -1,4 +1,4 @@
-//! The custom resource definition: `v1`, and the older versions under which manifests still come.
+//! The custom resource definition: `v1`, and the older versions that manifests may still use.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSON, JSONSchemaProps, JSONSchemaPropsOrBool,
@@ -11,7 +11,7 @@ use crate::{Compatibility, MXJob};
 /// Versions of the stand-alone mxnet-operator. Their fields are a subset of ours, so no conversion is needed.
 pub(crate) const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
-/// The definition, of which one serves all versions.
+/// Returns the definition with all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
     let mut definition = tidy_definition(MXJob::crd(), &["mxReplicaSpecs"]);
     let Some(v1) = definition.spec.versions.first() else {
@@ -25,9 +25,9 @@ pub(crate) fn definition() -> CustomResourceDefinition {
     definition
 }
 
-/// The same fields, but for pod templates, which are taken as they come: each full copy costs 55 KB.
-/// The fields are described in `v1`. What is written under such a version is a manifest of the stand-alone operator, and the
-/// API server stores that with it.
+/// Returns an older version with the same fields. Pod templates are not checked, because each copy of their schema
+/// takes 55 KB, and descriptions are only in `v1`. The default of `compatibility` records that a job of this version
+/// was written for the stand-alone operator; the API server stores the default with the job.
 fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourceDefinitionVersion {
     let mut version = CustomResourceDefinitionVersion {
         name: name.to_owned(),
@@ -35,7 +35,7 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         deprecated: Some(true),
         ..current.clone()
     };
-    // Those of `kubectl get -o wide` are for the current version.
+    // Only the current version has the columns of `kubectl get -o wide`.
     let columns = version.additional_printer_columns.iter_mut();
     columns.for_each(|columns| columns.retain(|c| c.priority.unwrap_or(0) == 0));
     let any = JSONSchemaProps {
@@ -46,7 +46,7 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
     if let Some(schema) = schema(&mut version) {
         strip_descriptions(schema);
         if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
-            // Written under the stored version.
+            // The operator writes the status under the stored version.
             status.properties = None;
         }
     }
@@ -58,7 +58,8 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
             compatibility.default = Some(JSON(mxnet_operator.into()));
         }
         if let Some(properties) = spec.properties.as_mut() {
-            // That operator had none, so it is in few manifests; the operator checks it all the same.
+            // The stand-alone operator did not have these fields, so few manifests contain them. The operator itself
+            // checks them.
             for field in ["runPolicy", "schedulingPolicy"] {
                 properties.insert(field.to_owned(), any.clone());
             }

@@ -96,7 +96,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Returns the key of a tuner server. The stand-alone operator had it in the replica spec's `label`.
+/// Returns the key of a tuner server. Manifests of the stand-alone operator have it in the replica spec's `label`.
 fn tuner_server_key<'a>(spec: &'a MXJobSpec, role: &'a Role<'_>) -> &'a str {
     let of_template = role.annotation(TUNER_SERVER_KEY);
     of_template

@@ -1,4 +1,4 @@
-//! What makes an MXJob an MXJob.
+//! The kind MXJob as the library sees it.
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -113,9 +113,9 @@ impl TrainingJob for MXJob {
         self.spec.describe_compatibility(version)
     }
 
-    /// The scheduler's end is the end of a training: it waits for all servers and workers. Without a
-    /// scheduler, or by `successPolicy: AllWorkers`, the workers decide. A tuning job is done when
-    /// its tuner is: tracker and servers never end by themselves.
+    /// The scheduler decides a training, because it waits for all servers and workers. Without a scheduler, or with
+    /// `successPolicy: AllWorkers`, the workers decide. The tuner decides a tuning job, because tracker and servers
+    /// never end by themselves.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         if is_tuning(self) {
             return replicas.decided_by(&["Tuner"]);
@@ -135,8 +135,9 @@ impl TrainingJob for MXJob {
         }
     }
 
-    /// A worker, server or scheduler that is restarted alone finds no place in a running cluster, and
-    /// all hang without a word. Tuners and their servers come and go as they like.
+    /// In a training all replicas restart together, because a running cluster does not accept a single restarted
+    /// worker, server or scheduler: all replicas would hang without an error. A tuner and its servers can restart
+    /// alone.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         match self.spec.mode() {
             Some(JobMode::Tune) => RestartScope::Replica,
@@ -148,11 +149,12 @@ impl TrainingJob for MXJob {
         self.spec.compatibility_mode().is_retryable(exit_code)
     }
 
-    /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.
     fn is_dialed(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         ["Scheduler", "TunerTracker"].contains(&replica.role.name())
     }
 
+    /// Returns true for each server, as under the Go operator, so that clients that read the master's log get the
+    /// servers' logs.
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == "Server"
     }
@@ -162,7 +164,7 @@ impl TrainingJob for MXJob {
         pod.scheduler_name = named.or_else(|| self.spec.scheduler_name.clone());
     }
 
-    /// A failure is told of an "mxjob", all else of an `MXJob`.
+    /// Returns the Go operator's message, which names the kind `mxjob` in failures and `MXJob` otherwise.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let kind = match milestone {
             Milestone::Failed { .. } => "mxjob",
@@ -185,7 +187,6 @@ impl JobMode {
         }
     }
 
-    /// The roles of which one must have a replica, the usual one first.
     fn roles(self) -> &'static [&'static str] {
         match self {
             Self::Train => &["Scheduler", "Server", "Worker"],
@@ -193,6 +194,7 @@ impl JobMode {
         }
     }
 
+    /// Returns the roles of which at least one must have a replica. The usual role comes first.
     fn deciding(self) -> &'static [&'static str] {
         match self {
             Self::Train => &["Worker", "Scheduler"],

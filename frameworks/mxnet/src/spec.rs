@@ -1,4 +1,4 @@
-//! The MXJob on the wire, in both shapes that were ever in use.
+//! The fields of an MXJob: those of the training operator, and those of the stand-alone mxnet-operator.
 
 use std::collections::BTreeMap;
 
@@ -26,63 +26,73 @@ use crate::{Compatibility, MXJobStatus};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MXJobSpec {
-    /// What the job does: it trains a model, or it tunes kernels. Empty means `MXTrain`.
+    /// The purpose of the job: `MXTrain` trains a model, `MXTune` tunes kernels. Default: `MXTrain`.
     #[serde(default = "training")]
     #[schemars(schema_with = "job_modes")]
     pub job_mode: String,
 
-    /// The replicas by role: Scheduler, Server, Worker; TunerTracker, TunerServer, Tuner.
+    /// The replicas by role: Scheduler, Server and Worker for `MXTrain`; TunerTracker, TunerServer and Tuner for
+    /// `MXTune`.
     #[serde(default)]
     pub mx_replica_specs: BTreeMap<String, Option<MXReplicaSpec>>,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// Which workers must succeed; with `AllWorkers` the scheduler's end does not end the job.
+    /// The workers that must succeed. With `AllWorkers` all of them must, and the end of the scheduler does not end
+    /// the job. Default: the scheduler decides, or without a scheduler the workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
 
-    /// The operator whose manifest this is read as, where the two did not do the same. By `MXNetOperator`, the stand-alone
-    /// one, the exit codes 130, 137, 138 and 143 restart a replica whose restart policy is `ExitCode`, and an unset
-    /// `cleanPodPolicy` is `All`; by `TrainingOperator` all exit codes from 128 on restart it, and the operator's own default says
-    /// which pods go. If unset, it is `MXNetOperator` for a job that is written under `v1beta1` or `v1alpha2`, and for one that
-    /// has `cleanPodPolicy`, `ttlSecondsAfterFinished`, `activeDeadlineSeconds`, `backoffLimit` or `schedulingPolicy` at the
-    /// top of its spec and none of them in `runPolicy`; for all others it is `TrainingOperator`.
+    /// The operator whose rules apply where the two operators differed. `MXNetOperator` is the stand-alone one: under
+    /// restart policy `ExitCode`, the exit codes 130, 137, 138 and 143 restart a replica, and the default
+    /// `cleanPodPolicy` is `All`. `TrainingOperator`: under restart policy `ExitCode`, exit codes of 128 or more
+    /// restart a replica, and the default `cleanPodPolicy` is that of the operator's settings. Default:
+    /// `MXNetOperator` for a job that is written under `v1beta1` or `v1alpha2`, and for a job that sets
+    /// `cleanPodPolicy`, `ttlSecondsAfterFinished`, `activeDeadlineSeconds`, `backoffLimit` or `schedulingPolicy` at
+    /// the top of its spec and none of them in `runPolicy`; otherwise `TrainingOperator`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(schema_with = "compatibilities")]
     pub compatibility: String,
 
-    /// As `runPolicy.cleanPodPolicy`, in manifests of the stand-alone mxnet-operator.
+    /// The same as `runPolicy.cleanPodPolicy`, for manifests of the stand-alone mxnet-operator. `runPolicy` takes
+    /// precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
-    /// As `runPolicy.ttlSecondsAfterFinished`, in manifests of the stand-alone mxnet-operator.
+    /// The same as `runPolicy.ttlSecondsAfterFinished`, for manifests of the stand-alone mxnet-operator. `runPolicy`
+    /// takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
 
-    /// As `runPolicy.activeDeadlineSeconds`, in manifests of the stand-alone mxnet-operator.
+    /// The same as `runPolicy.activeDeadlineSeconds`, for manifests of the stand-alone mxnet-operator. `runPolicy`
+    /// takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub active_deadline_seconds: Option<i64>,
 
-    /// As `runPolicy.backoffLimit`, in manifests of the stand-alone mxnet-operator.
+    /// The same as `runPolicy.backoffLimit`, for manifests of the stand-alone mxnet-operator. `runPolicy` takes
+    /// precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub backoff_limit: Option<i32>,
 
-    /// As `runPolicy.schedulingPolicy`, in manifests of the stand-alone mxnet-operator.
+    /// The same as `runPolicy.schedulingPolicy`, for manifests of the stand-alone mxnet-operator. `runPolicy` takes
+    /// precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
 
-    /// The scheduler of all pods whose templates name none, in the first manifests of the stand-alone
-    /// mxnet-operator.
+    /// The scheduler of all pods whose template names none, for manifests of the first stand-alone mxnet-operator.
+    /// Default: the cluster's default scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
 }
@@ -90,12 +100,12 @@ pub struct MXJobSpec {
 /// The replicas of one role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MXReplicaSpec {
-    /// What every kind of job says of them.
+    /// The fields that all kinds of job share.
     #[serde(flatten)]
     pub spec: ReplicaSpec,
 
-    /// The key of tuner servers, in manifests of the stand-alone mxnet-operator; today it is the template's annotation
-    /// `tuner-server-key`, which goes before it.
+    /// The key under which tuner servers register, for manifests of the stand-alone mxnet-operator. The template's
+    /// annotation `tuner-server-key` replaces this field and takes precedence. Default: no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -106,12 +116,12 @@ impl AsRef<ReplicaSpec> for MXReplicaSpec {
     }
 }
 
-/// What a job does.
+/// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobMode {
-    /// It trains a model.
+    /// The job trains a model.
     Train,
-    /// It tunes kernels.
+    /// The job tunes kernels.
     Tune,
 }
 
@@ -119,7 +129,7 @@ impl JobMode {
     pub(crate) const WORDS: [&str; 2] = ["MXTrain", "MXTune"];
 }
 
-/// Clients in Go send "" for what is unset.
+/// The enumeration contains the empty text, because clients in Go send it for an unset field.
 fn job_modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let [train, tune] = JobMode::WORDS;
     schemars::json_schema!({ "type": "string", "enum": [train, tune, ""] })
@@ -135,7 +145,7 @@ fn compatibilities(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 impl MXJobSpec {
-    /// What the job does, if `jobMode` is known.
+    /// Returns the purpose of the job, or `None` if `jobMode` is unknown.
     pub fn mode(&self) -> Option<JobMode> {
         match self.job_mode.as_str() {
             "" | "MXTrain" => Some(JobMode::Train),
@@ -144,14 +154,14 @@ impl MXJobSpec {
         }
     }
 
-    /// The `label` of a role, if it has one that is not empty.
+    /// Returns the `label` of a role, or `None` if it is unset or empty.
     pub(crate) fn label(&self, role: &str) -> Option<&str> {
         let mut roles = self.mx_replica_specs.iter();
         let (_, spec) = roles.find(|(name, _)| name.eq_ignore_ascii_case(role))?;
         spec.as_ref()?.label.as_deref().filter(|label| !label.is_empty())
     }
 
-    /// The run policy from both places; what `runPolicy` says counts.
+    /// Returns the run policy, merged from `runPolicy` and the top of the spec. `runPolicy` takes precedence.
     pub fn merged_run_policy(&self) -> RunPolicy {
         let nested = self.run_policy.clone().unwrap_or_default();
         let default_clean_up = self.compatibility_mode().clean_up();

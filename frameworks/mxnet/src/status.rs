@@ -1,4 +1,4 @@
-//! The status of an MXJob on the wire.
+//! The status of an MXJob.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use training_job::api::{JobStatus, ReplicaStatus};
 
 use crate::{Compatibility, MXJob};
 
-/// The status of every training job, and what the stand-alone mxnet-operator had under another name.
+/// The status of a training job, with a field of the stand-alone mxnet-operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MXJobStatus {
-    /// The status of every training job.
+    /// The fields that all training jobs have.
     #[serde(flatten)]
     pub job: JobStatus,
 
-    /// As `replicaStatuses`, for scripts that were written for the stand-alone mxnet-operator; in jobs that are read as its
-    /// manifests. Never read.
+    /// A copy of `replicaStatuses` for scripts that were written for the stand-alone mxnet-operator. Only jobs with its
+    /// rules have this field. The operator does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BTreeMap<String, ReplicaStatus>")]
     pub mx_replica_statuses: Option<Value>,
 }
 
 impl MXJob {
-    /// The status as it is written. A job that has `mxReplicaStatuses` keeps it up to date, however it is read now.
+    /// Returns the status to write. A job that has `mxReplicaStatuses` keeps it, even if other rules apply now.
     pub(crate) fn status_on_the_wire(&self, status: &JobStatus) -> serde_json::Result<Value> {
         let mut written = serde_json::to_value(status)?;
         let has_it = self

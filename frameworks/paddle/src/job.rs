@@ -1,4 +1,4 @@
-//! What makes a PaddleJob a PaddleJob.
+//! The kind PaddleJob as the library sees it.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
@@ -30,20 +30,22 @@ use crate::environment::{self, MASTER, WORKER};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PaddleJobSpec {
-    /// The replicas by role: Worker, and Master for parameter servers.
+    /// The replicas by role: Worker, and Master for parameter servers. A job without a Master trains in a collective.
     #[serde(default)]
     pub paddle_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// Without effect.
+    /// Bounds for the number of workers. It has no effect, as under the Go operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic_policy: Option<ElasticPolicy>,
 }
@@ -100,9 +102,9 @@ impl TrainingJob for PaddleJob {
         }
     }
 
-    /// Without masters all workers decide. Masters are parameter servers, which a worker stops when the training is
-    /// done, so their end is the end of the job, as under the Go operator. A program that forgets to stop them would
-    /// run for ever; so the end of all workers is the end of the job as well.
+    /// Without masters all workers decide. Masters are parameter servers. A worker stops them when the training is
+    /// done, so their end is the end of the job, as under the Go operator. The job also ends when all workers have
+    /// ended, because masters run forever if the program does not stop them.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         let workers = replicas.decided_by(&[WORKER]);
         match replicas.role(MASTER) {
@@ -111,23 +113,24 @@ impl TrainingJob for PaddleJob {
         }
     }
 
-    /// In a collective all launchers end when one process does. With parameter servers, one that comes back has lost its
-    /// part of the model, and the launchers, who have met once, let nobody in later.
+    /// All replicas restart together. In a collective all launchers end when one process ends. A restarted parameter
+    /// server has lost its part of the model, and launchers accept no new member after the rendezvous.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         topology.collective_scope()
     }
 
-    /// Every master; without one, no pod is.
+    /// Returns true for the replica at the rendezvous address: the first master, or without masters the first worker.
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         let meeting = topology.role(MASTER).unwrap_or(replica.role);
         replica.role.name() == meeting.name() && replica.index == 0
     }
 
+    /// Returns true for every master. A job without masters has none.
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == MASTER
     }
 
-    /// The Go operator's words, which are others without a master.
+    /// Returns the Go operator's message, which contains the namespace if there is no master.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         let mut roles = self.spec.paddle_replica_specs.keys();

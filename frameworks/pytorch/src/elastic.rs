@@ -1,4 +1,4 @@
-//! Jobs whose workers come and go: what torchrun is told of it.
+//! The policy of elastic jobs, whose number of workers may change under torchrun.
 
 use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use training_job::{FieldErrors, Rule, Topology, TrainingJob, any_with_replicas};
 use crate::PyTorchJob;
 use crate::environment::WORKER;
 
-/// Where workers meet if the job does not say: at one of them.
+/// The default backend. Its server runs in one of the workers.
 const C10D: &str = "c10d";
 const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
 
@@ -23,83 +23,89 @@ const TOO_MANY: [&str; 2] = [
     "raise it, or use fewer workers",
 ];
 
-/// How workers come and go, and where they meet.
+/// The bounds for the number of workers, and the place of their rendezvous.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ElasticPolicy {
-    /// The fewest workers that train together; as `maxReplicas` if unset, or with neither as many as there are.
+    /// The minimum number of workers that train together, at least 1 and at most `maxReplicas`. Default:
+    /// `maxReplicas`, or the number of workers if that is also unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub min_replicas: Option<i32>,
 
-    /// The most workers that train together; as `minReplicas` if unset, or with neither as many as there are.
+    /// The maximum number of workers that train together, at least 1. Default: `minReplicas`, or the number of workers
+    /// if that is also unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_replicas: Option<i32>,
 
-    /// What keeps the list of workers: `c10d`, which needs nothing more, `etcd` or `etcd-v2`.
+    /// The rendezvous backend, which stores the list of workers. `c10d` runs in a worker; `etcd` and `etcd-v2` need a
+    /// server. Default: `c10d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "backends")]
     pub rdzv_backend: Option<String>,
 
-    /// The port where they meet; that of the workers if unset.
+    /// The port of the rendezvous, from 1 to 65535. Default: the port of the workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub rdzv_port: Option<i32>,
 
-    /// The host where they meet; worker 0 if unset.
+    /// The host of the rendezvous. Default: worker 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdzv_host: Option<String>,
 
-    /// The name under which they meet.
+    /// The name of the rendezvous. Default: that of torchrun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdzv_id: Option<String>,
 
-    /// More settings of the backend.
+    /// Further settings of the rendezvous backend. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdzv_conf: Option<Vec<RdzvConf>>,
 
-    /// Whether each worker trains by itself.
+    /// True if each worker trains by itself, without a rendezvous with the others. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standalone: Option<bool>,
 
-    /// Processes per worker; the older name of the job's `nprocPerNode`.
+    /// The number of processes per worker, at least 1; an older name of `spec.nprocPerNode`. Only one of the two may
+    /// be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub n_proc_per_node: Option<i32>,
 
-    /// How often torchrun starts the processes of a worker again.
+    /// The maximum number of times that torchrun restarts the processes of a worker, at least 0. Default: that of
+    /// torchrun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_restarts: Option<i32>,
 
-    /// What an autoscaler goes by.
+    /// The metrics of a HorizontalPodAutoscaler, which changes the number of workers between `minReplicas` and
+    /// `maxReplicas`. Default: no autoscaler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::lean::<Vec<MetricSpec>>")]
     pub metrics: Option<Vec<MetricSpec>>,
 }
 
-/// A setting of the backend that keeps the list of workers.
+/// A setting of the rendezvous backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RdzvConf {
-    /// Its name.
+    /// The name of the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 
-    /// What it is set to.
+    /// The value of the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Clients in Go send "" for what is unset.
+/// The enumeration contains the empty text, because clients in Go send it for an unset field.
 fn backends(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let [c10d, etcd, etcd_v2] = BACKENDS;
     schemars::json_schema!({ "type": "string", "enum": [c10d, etcd, etcd_v2, ""] })
 }
 
 impl ElasticPolicy {
-    /// The fewest and the most workers that train together, in a job that has so many.
+    /// Returns the minimum and the maximum number of workers that train together, for a job with `workers` workers.
     pub fn bounds(&self, workers: u32) -> (u32, u32) {
         let [min, max] =
             [self.min_replicas, self.max_replicas].map(|n| n.and_then(|n| u32::try_from(n).ok()));
@@ -107,7 +113,6 @@ impl ElasticPolicy {
         (min_or, max.unwrap_or(min_or))
     }
 
-    /// What keeps the list of workers.
     pub(crate) fn backend(&self) -> &str {
         let named = self.rdzv_backend.as_deref();
         named.filter(|backend| !backend.is_empty()).unwrap_or(C10D)
@@ -139,7 +144,7 @@ impl ElasticPolicy {
         }
     }
 
-    /// The same in CEL, as far as the schema does not say it.
+    /// Returns the same checks as CEL rules, except those that the schema already makes.
     pub(crate) fn rules() -> [Rule; 2] {
         let bound = |field: &str| format!("self.?elasticPolicy.?{field}");
         let (min, max) = (bound("minReplicas"), bound("maxReplicas"));

@@ -1,4 +1,4 @@
-//! What makes a PyTorchJob a PyTorchJob.
+//! The kind PyTorchJob as the library sees it.
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use kube::{CustomResource, ResourceExt};
@@ -41,39 +41,43 @@ const TWO_NUMBERS: [&str; 2] = [
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PyTorchJobSpec {
-    /// The replicas by role: Master and Worker.
+    /// The replicas by role: Master and Worker. The Master, at most one, is rank 0; without it worker 0 is.
     #[serde(default)]
     pub pytorch_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// Lets workers come and go, under torchrun.
+    /// Makes the job elastic: the number of workers may change under torchrun. Default: the number is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic_policy: Option<ElasticPolicy>,
 
-    /// How many processes torchrun starts in each pod: a number in quotes, `gpu` or `cpu` for as many as there are, or
-    /// `auto` for either, which is the default.
+    /// The number of processes that torchrun starts in each pod: a number of 1 or more in quotes, with at most 9
+    /// digits; `gpu` or `cpu` for one process per GPU or CPU; or `auto` for one per GPU, or per CPU without GPUs.
+    /// Default: `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 9))]
     pub nproc_per_node: Option<String>,
 }
 
 impl PyTorchJobSpec {
-    /// What torchrun is told of the number of processes, but by the older field.
+    /// Returns `nproc_per_node` for torchrun, `auto` by default. Returns `None` if only the older field of the elastic
+    /// policy is set, which the environment of an elastic job handles.
     pub(crate) fn processes_per_node(&self) -> Option<&str> {
         let older = self.elastic_policy.as_ref().and_then(|p| p.n_proc_per_node);
         let unset = older.is_none().then_some(WORDS[0]);
         self.nproc_per_node.as_deref().or(unset)
     }
 
-    /// The number of processes in each pod, or 1 if only the pod will know. The older field does not count.
+    /// Returns the number of processes in each pod, or 1 if `nprocPerNode` is not a number. The older field is ignored.
     pub(crate) fn processes_if_counted(&self) -> u64 {
         self.nproc_per_node
             .as_deref()
@@ -82,7 +86,7 @@ impl PyTorchJobSpec {
     }
 }
 
-/// A number of 1 or more, as rules can read it, too: of no more than nine digits.
+/// Parses a number of 1 or more with at most nine digits, as the CEL rule does.
 fn number(text: &str) -> Option<u32> {
     let is_short = text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|&number| is_short && number > 0)
@@ -173,8 +177,8 @@ impl TrainingJob for PyTorchJob {
         warnings::add(self, topology, found);
     }
 
-    /// The master decides, if there is one: it is rank 0. Without it all workers do; but of workers that come and
-    /// go the first that succeeds is enough, since they end together.
+    /// The master decides if there is one, because it is rank 0. Otherwise all workers decide. The first success is
+    /// enough in an elastic job, because its workers end together.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         if replicas.role(MASTER).is_some() {
             return replicas.decided_by(&[MASTER]);
@@ -187,9 +191,9 @@ impl TrainingJob for PyTorchJob {
         }
     }
 
-    /// When one process is killed, the others end with exit code 1 at once, which policy `ExitCode` takes as final, so
-    /// all restart before they do. Workers under torchrun that may come and go take a new one in; if the lost one was
-    /// where they meet, they end with 1 as well, and start again under any other policy.
+    /// All replicas restart together, because the others exit with 1 when one process is killed, and policy `ExitCode`
+    /// treats 1 as final. Elastic workers accept a restarted worker. If the lost worker was the rendezvous, the others
+    /// exit with 1 as well, and restart under every policy except `ExitCode`.
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let takes_back = self.spec.elastic_policy.is_some() && role.restart_policy != RestartPolicy::ExitCode;
         match takes_back {
@@ -211,7 +215,7 @@ impl TrainingJob for PyTorchJob {
         }
     }
 
-    /// The master, or without one worker 0.
+    /// Returns true for the master, or for worker 0 if there is no master.
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         self.is_master(topology, replica)
     }
@@ -223,7 +227,7 @@ impl TrainingJob for PyTorchJob {
         }
     }
 
-    /// The Go operator's words, which are others without a master.
+    /// Returns the Go operator's message, which contains the namespace if there is no master.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         let mut roles = self.spec.pytorch_replica_specs.keys();

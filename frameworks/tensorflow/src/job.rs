@@ -1,4 +1,4 @@
-//! What makes a TFJob a TFJob.
+//! The kind TFJob as the library sees it.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
@@ -13,10 +13,10 @@ use training_job::{Rule, roles_named};
 
 use crate::environment::{self, PS, WORKER};
 
-/// Both names mean the same; a job has one of them at most.
+/// The two names of one role. A job has at most one of them.
 const CHIEFS: [&str; 2] = ["Chief", "Master"];
 const EVALUATOR: &str = "Evaluator";
-/// A job needs one of these.
+/// A job must have one of these roles.
 const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
 
 const TWO_CHIEFS: [&str; 2] = [
@@ -41,25 +41,27 @@ const TWO_CHIEFS: [&str; 2] = [
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TFJobSpec {
-    /// The replicas by role: PS, Worker, Chief or Master, Evaluator.
+    /// The replicas by role: PS, Worker, Evaluator, and Chief or Master, which are names of one role.
     #[serde(default)]
     pub tf_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// Which workers must succeed where there is no chief: worker 0, or with `AllWorkers` all.
+    /// The workers that must succeed if there is no chief: all with `AllWorkers`. Default: worker 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
 
-    /// Whether workers may come and go: each is told of itself and the parameter servers only, and the
-    /// job goes on without workers that fail.
+    /// True if the number of workers may change. The environment of each worker then contains only the worker itself
+    /// and the parameter servers, and the job continues without workers that fail. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_dynamic_worker: Option<bool>,
 }
@@ -126,7 +128,7 @@ impl TrainingJob for TFJob {
         )]
     }
 
-    /// The chief decides, if there is one. Without it worker 0 does, whose work is the chief's, or by
+    /// The chief decides if there is one. Otherwise worker 0 decides, because it does the chief's work, or with
     /// `successPolicy: AllWorkers` all workers that have not failed for good.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         if CHIEFS.iter().any(|chief| replicas.role(chief).is_some()) {
@@ -145,9 +147,9 @@ impl TrainingJob for TFJob {
         }
     }
 
-    /// With parameter servers each replica finds its place again. Without, workers train in a collective:
-    /// when one is killed the others end with exit code 1, which policy `ExitCode` takes as final, so all
-    /// restart before they do. An evaluator takes part in neither.
+    /// With parameter servers a restarted replica rejoins the job. Without them the workers train in a collective and
+    /// restart together, because the others exit with 1 when one is killed, and policy `ExitCode` treats 1 as final. An
+    /// evaluator is not part of the collective.
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let members = topology.total() - topology.replicas(EVALUATOR);
         let alone = role.name() == EVALUATOR || members < 2;
@@ -157,7 +159,7 @@ impl TrainingJob for TFJob {
         }
     }
 
-    /// Dynamic workers may go.
+    /// Tolerates failures of dynamic workers while another worker remains.
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
         match self.has_dynamic_workers() && role.name() == WORKER {
             true => FailureTolerance::WhileOthersRemain,
@@ -165,7 +167,7 @@ impl TrainingJob for TFJob {
         }
     }
 
-    /// The chief, or without one worker 0.
+    /// Returns true for the chief, or for worker 0 if there is no chief.
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         self.is_master(topology, replica)
     }
@@ -178,7 +180,7 @@ impl TrainingJob for TFJob {
         }
     }
 
-    /// The Go operator's words for a TFJob, which differ from those for all others.
+    /// Returns the Go operator's message for a TFJob, which differs from that of the other kinds.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         match milestone {

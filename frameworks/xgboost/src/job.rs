@@ -1,4 +1,4 @@
-//! What makes an XGBoostJob an XGBoostJob.
+//! The kind XGBoostJob as the library sees it.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
@@ -29,15 +29,17 @@ use crate::environment::{self, MASTER, WORKER};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct XGBoostJobSpec {
-    /// The replicas by role: Master and Worker.
+    /// The replicas by role: one Master, which is rank 0, and Workers.
     #[serde(default)]
     pub xgb_replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
-    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
+    /// changed after the job's creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "training_job::api::schema::managed_by")]
     pub managed_by: Option<String>,
@@ -82,12 +84,13 @@ impl TrainingJob for XGBoostJob {
         )]
     }
 
-    /// The master's end is the end of the job: it takes part in the collective to the last round.
+    /// The master decides, because it takes part in the collective until the last round.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         replicas.decided_by(&[MASTER])
     }
 
-    /// A collective takes nobody back: when one rank is killed, the others wait for it without a word.
+    /// All replicas restart together, because a collective accepts no restarted member: when one rank is killed, the
+    /// others wait for it without an error.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         topology.collective_scope()
     }

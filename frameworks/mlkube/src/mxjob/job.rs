@@ -1,4 +1,4 @@
-//! What makes an MxJob an MxJob.
+//! The kind MxJob as the library sees it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,6 @@ const SCHEDULER: &str = "SCHEDULER";
 const SERVER: &str = "SERVER";
 const WORKER: &str = "WORKER";
 
-/// The name of the port.
 const PORT: &str = "ps-root-port";
 
 const NOT_LOCAL: [&str; 2] = [
@@ -78,8 +77,8 @@ impl TrainingJob for MxJob {
         serde_json::to_value(MxJobStatus::of(status, deleting))
     }
 
-    /// What MXNet's parameter server reads. `DMLC_USE_KUBERNETES` lets the scheduler listen at all addresses: the name by
-    /// which it is found leads to its pod, but is none of its own addresses before it listens.
+    /// Returns the variables of MXNet's parameter server. `DMLC_USE_KUBERNETES` makes the scheduler listen at all
+    /// addresses, because the name of its service does not resolve to an address of its own pod before it listens.
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         if !self.is_dist() {
             return Vec::new();
@@ -140,7 +139,8 @@ impl TrainingJob for MxJob {
         }
     }
 
-    /// A replica that is restarted alone finds no place in a running cluster, and all hang without a word.
+    /// All replicas restart together, because a running cluster does not accept a single restarted replica: all
+    /// replicas would hang without an error.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         topology.collective_scope()
     }

@@ -1,4 +1,4 @@
-//! The MxJob on the wire.
+//! The fields of an MxJob.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube::CustomResource;
@@ -11,8 +11,8 @@ use crate::status::{Counts, OfRole, Status};
 /// The values of `jobMode`.
 pub(super) const MODES: [&str; 2] = ["local", "dist"];
 
-/// A job of Apache MXNet as deepinsight/mxnet-operator had it.
-#[allow(clippy::duplicated_attributes, reason = "columns may be of one type")]
+/// A job of Apache MXNet in the format of deepinsight/mxnet-operator.
+#[expect(clippy::duplicated_attributes, reason = "columns may be of one type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "mxnet.mlkube.io",
@@ -21,7 +21,7 @@ pub(super) const MODES: [&str; 2] = ["local", "dist"];
     plural = "mxjobs",
     singular = "mxjob",
     namespaced,
-    doc = "A job of Apache MXNet as deepinsight/mxnet-operator had it.",
+    doc = "A job of Apache MXNet in the format of deepinsight/mxnet-operator.",
     status = "MxJobStatus",
     derive = "PartialEq",
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
@@ -30,17 +30,18 @@ pub(super) const MODES: [&str; 2] = ["local", "dist"];
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MxJobSpec {
-    /// Part of the names of the job's pods and services. If unset, four characters that follow from the job's UID.
+    /// Part of the names of the job's pods and services: at most 8 lower-case letters and digits. Default: four
+    /// characters derived from the job's UID. It cannot be changed.
     #[serde(default, rename = "RuntimeId", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub runtime_id: Option<String>,
 
-    /// `local`: one worker, alone. `dist`: a scheduler, servers and workers.
+    /// `local`: the job has one worker and no other replicas. `dist`: it has a scheduler, servers and workers.
     #[serde(default)]
     #[schemars(schema_with = "modes")]
     pub job_mode: String,
 
-    /// The replicas, an entry for each type.
+    /// The replicas, with one entry for each type.
     #[serde(default)]
     pub replica_specs: Vec<MxReplicaSpec>,
 }
@@ -49,23 +50,24 @@ pub struct MxJobSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MxReplicaSpec {
-    /// How many; 1 if unset.
+    /// The number of replicas of this type. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_REPLICAS))]
     pub replicas: Option<i32>,
 
-    /// The pod that each replica gets. With the restart policy `Never` a failure fails the job; else exit codes from 128 on
-    /// restart, unless the container was out of memory, and lower ones fail the job.
+    /// The template of each replica's pod. With restart policy `Never`, any failure fails the job. With other
+    /// policies, an exit code of 128 or more restarts the replica, unless the container ran out of memory, and a lower
+    /// one fails the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::pod_template")]
     pub template: Option<PodTemplateSpec>,
 
-    /// The port at which the scheduler is found; 9091 if unset.
+    /// The port of the scheduler, from 1 to 65535. Default: 9091.
     #[serde(default, rename = "PsRootPort", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub ps_root_port: Option<i32>,
 
-    /// `SCHEDULER`, `SERVER` or `WORKER`; `WORKER` if unset.
+    /// The type: `SCHEDULER`, `SERVER` or `WORKER`. Default: `WORKER`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx_replica_type: Option<String>,
 }
@@ -73,7 +75,7 @@ pub struct MxReplicaSpec {
 /// The status of an MxJob.
 pub type MxJobStatus = Status<MxReplicaStatus>;
 
-/// The replicas of one type.
+/// The state of the replicas of one type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MxReplicaStatus {
     #[serde(rename = "Mx_replica_type")]

@@ -1,4 +1,4 @@
-//! `TF_CONFIG` in its form of 2017.
+//! `TF_CONFIG` in the format of 2017.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What makes a TfJob a TfJob.
+//! The kind TfJob as the library sees it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,6 @@ const MASTER: &str = "MASTER";
 const PS: &str = "PS";
 const WORKER: &str = "WORKER";
 
-/// The name of the port.
 const PORT: &str = "tf-port";
 
 const NO_LOGS: [&str; 2] = ["must not be empty", "set the directory of the logs"];
@@ -117,8 +116,8 @@ impl TrainingJob for TfJob {
         replicas.decided_by(&[MASTER])
     }
 
-    /// With parameter servers each replica finds its place again. Without, all train in a collective, which takes nobody
-    /// back.
+    /// With parameter servers a restarted replica rejoins the job. Without them all replicas train in a collective,
+    /// which accepts no restarted member.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         match topology.role(PS) {
             Some(_) => RestartScope::Replica,

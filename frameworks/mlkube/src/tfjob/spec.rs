@@ -1,4 +1,4 @@
-//! The TfJob on the wire, in the two spellings that its fields have had.
+//! The fields of a TfJob, some of which have two spellings.
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume, VolumeMount};
 use kube::CustomResource;
@@ -11,8 +11,8 @@ use crate::status::{Counts, OfRole, Status};
 /// The values of `tensorboard.serviceType`.
 pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalancer"];
 
-/// A job of TensorFlow as the first operator for it had it.
-#[allow(clippy::duplicated_attributes, reason = "columns may be of one type")]
+/// A job of TensorFlow in the format of the first TensorFlow operator.
+#[expect(clippy::duplicated_attributes, reason = "columns may be of one type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "mlkube.io",
@@ -21,7 +21,7 @@ pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalan
     plural = "tfjobs",
     singular = "tfjob",
     namespaced,
-    doc = "A job of TensorFlow as the first operator for it had it.",
+    doc = "A job of TensorFlow in the format of the first TensorFlow operator.",
     status = "TfJobStatus",
     derive = "PartialEq",
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
@@ -30,30 +30,31 @@ pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalan
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TfJobSpec {
-    /// Part of the names of the job's pods and services. If unset, four characters that follow from the job's UID.
+    /// Part of the names of the job's pods and services: at most 8 lower-case letters and digits. Default: four
+    /// characters derived from the job's UID. It cannot be changed.
     #[serde(default, rename = "RuntimeId", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub runtime_id: Option<String>,
 
-    /// The same in another spelling.
+    /// Another spelling of `RuntimeId`.
     #[serde(default, rename = "runtimeid", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub runtime_id_lower: Option<String>,
 
-    /// The replicas, an entry for each type.
+    /// The replicas, with one entry for each type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replica_specs: Vec<TfReplicaSpec>,
 
-    /// The same in another spelling.
+    /// Another spelling of `replicaSpecs`.
     #[serde(default, rename = "replica_specs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "any_objects")]
     pub replica_specs_snake: Vec<TfReplicaSpec>,
 
-    /// The image of parameter servers without a template, and of TensorBoard; `tensorflow/tensorflow:1.3.0` if unset.
+    /// The image of parameter servers without a template, and of TensorBoard. Default: `tensorflow/tensorflow:1.3.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tf_image: Option<String>,
 
-    /// TensorBoard beside the job, from its start until it is deleted.
+    /// TensorBoard for the job, which runs from the job's start until the job is deleted. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensorboard: Option<TensorBoard>,
 }
@@ -62,59 +63,61 @@ pub struct TfJobSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TfReplicaSpec {
-    /// How many; 1 if unset.
+    /// The number of replicas of this type. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_REPLICAS))]
     pub replicas: Option<i32>,
 
-    /// The pod that each replica gets; a PS without one serves parameters. With the restart policy `Never` a failure fails
-    /// the job; else exit codes from 128 on restart, unless the container was out of memory, and lower ones fail the job.
+    /// The template of each replica's pod. A PS without a template runs the operator's own parameter server. With
+    /// restart policy `Never`, any failure fails the job. With other policies, an exit code of 128 or more restarts
+    /// the replica, unless the container ran out of memory, and a lower one fails the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::pod_template")]
     pub template: Option<PodTemplateSpec>,
 
-    /// The port at which each replica is found; 2222 if unset.
+    /// The port of each replica, from 1 to 65535. Default: 2222.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub tf_port: Option<i32>,
 
-    /// The same in another spelling.
+    /// Another spelling of `tfPort`.
     #[serde(default, rename = "tf_port", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub tf_port_snake: Option<i32>,
 
-    /// `MASTER`, `PS` or `WORKER`; `MASTER` if unset.
+    /// The type: `MASTER`, `PS` or `WORKER`. Default: `MASTER`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tf_replica_type: Option<String>,
 
-    /// The same in another spelling.
+    /// Another spelling of `tfReplicaType`.
     #[serde(default, rename = "tf_replica_type", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub tf_replica_type_snake: Option<String>,
 
-    /// Whether the template is the one that the old operator filled in for a PS without one: a server takes its place.
+    /// True if the old operator filled in the template of a PS without one. The operator's own parameter server then
+    /// replaces the template. Default: false.
     #[serde(default, rename = "IsDefaultPS", skip_serializing_if = "Option::is_none")]
     pub is_default_ps: Option<bool>,
 }
 
-/// TensorBoard beside a job: a pod, and a service at port 80.
+/// TensorBoard for a job: a pod, and a service at port 80.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TensorBoard {
-    /// Where the job writes its logs.
+    /// The directory of the logs that the job writes.
     pub log_dir: String,
 
-    /// Volumes of its pod.
+    /// The volumes of TensorBoard's pod. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::lean::<Vec<Volume>>")]
     pub volumes: Option<Vec<Volume>>,
 
-    /// Where they are mounted.
+    /// The mounts of the volumes in TensorBoard's container. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::lean::<Vec<VolumeMount>>")]
     pub volume_mounts: Option<Vec<VolumeMount>>,
 
-    /// The type of its service; `ClusterIP` if unset.
+    /// The type of TensorBoard's service. Default: `ClusterIP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "service_types")]
     pub service_type: Option<String>,
@@ -123,7 +126,7 @@ pub struct TensorBoard {
 /// The status of a TfJob.
 pub type TfJobStatus = Status<TfReplicaStatus>;
 
-/// The replicas of one type.
+/// The state of the replicas of one type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TfReplicaStatus {
     #[serde(rename = "tf_replica_type")]
@@ -143,7 +146,7 @@ impl OfRole for TfReplicaStatus {
 }
 
 impl TfJobSpec {
-    /// The entries, in whatever spelling.
+    /// Returns the entries in both spellings.
     pub fn entries(&self) -> impl Iterator<Item = &TfReplicaSpec> {
         self.replica_specs.iter().chain(&self.replica_specs_snake)
     }
@@ -154,7 +157,7 @@ impl TfJobSpec {
 }
 
 impl TensorBoard {
-    /// The type of its service. The empty text, which older clusters exported, is as good as unset.
+    /// Returns the type of the service. An empty text, which older clusters exported, counts as unset.
     pub(super) fn service_type(&self) -> &str {
         let type_ = self.service_type.as_deref().filter(|type_| !type_.is_empty());
         type_.unwrap_or(SERVICE_TYPES[0])
@@ -162,7 +165,7 @@ impl TensorBoard {
 }
 
 impl TfReplicaSpec {
-    /// The type, in whatever spelling.
+    /// Returns the type in either spelling.
     pub fn role(&self) -> &str {
         let role = self.tf_replica_type.as_deref();
         role.or(self.tf_replica_type_snake.as_deref()).unwrap_or("MASTER")
@@ -178,7 +181,7 @@ fn service_types(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": types })
 }
 
-/// What is described once is not described again.
+/// Leaves out the schema of the items, which `replicaSpecs` already describes.
 fn any_objects(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "array",
