@@ -16,7 +16,7 @@ use crate::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
 use crate::plan::ChildKind;
 use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use kube_follow::CallTimeout;
-use kube_follow::SILENCE;
+use kube_follow::DEFAULT_SILENCE_TIMEOUT;
 
 use super::cache::children::Children;
 use super::calls::CallLimiter;
@@ -64,7 +64,7 @@ impl Default for Options {
             concurrency: 16,
             calls: 64,
             call_timeout: CallTimeout::default().0,
-            watch_timeout: SILENCE,
+            watch_timeout: DEFAULT_SILENCE_TIMEOUT,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
         }

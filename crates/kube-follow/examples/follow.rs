@@ -1,11 +1,11 @@
-//! Follows ConfigMaps while they come, change and go:
+//! Keeps a cache of ConfigMaps while they are created, changed and deleted:
 //!
 //! ```sh
 //! cargo run --package kube-follow --example follow
 //! ```
 //!
-//! It talks to an API server in memory, so that it runs anywhere. With `kube::Client::try_default()` instead, it
-//! follows those of your cluster.
+//! It uses an API server in memory, so that it runs anywhere. Use `kube::Client::try_default()` instead to follow the
+//! ConfigMaps of your cluster.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ async fn main() -> kube::Result<()> {
         ..Watch::new(Api::<ConfigMap>::all(client.clone()))
     };
     tokio::spawn(async move {
-        // Once nobody receives any more, there is nothing to report to.
+        // A closed channel is ignored, because the program ends then.
         watch.run(|event| drop(send.send(event))).await;
     });
 
@@ -47,7 +47,7 @@ async fn main() -> kube::Result<()> {
 #[derive(Default)]
 struct Cache {
     maps: BTreeMap<String, ConfigMap>,
-    /// What the current list has named so far.
+    /// The objects of the current list so far.
     listing: BTreeMap<String, ConfigMap>,
     deleted_one: bool,
 }
@@ -58,7 +58,7 @@ impl Cache {
             Event::ListStarted => self.listing.clear(),
             Event::Listed(map) => drop(self.listing.insert(map.name_any(), map)),
             Event::ListDone => {
-                // What was deleted while nobody watched is not in the list.
+                // An object that was deleted between two watches is not in the list.
                 self.maps = std::mem::take(&mut self.listing);
                 println!("the cluster has: {:?}", self.maps.keys());
             }
@@ -71,8 +71,8 @@ impl Cache {
                 self.maps.remove(&map.name_any());
                 self.deleted_one = true;
             }
-            Event::Absent => println!("the API server does not have it; trying again"),
-            Event::Failed => println!("lost the API server; trying again"),
+            Event::Absent => println!("the API server does not serve ConfigMaps; retrying"),
+            Event::Failed => println!("the watch failed; retrying"),
             Event::ListPage(_) | Event::Bookmark(_) => {}
         }
     }

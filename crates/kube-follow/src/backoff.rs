@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// The wait after the first error. It doubles with each further error in a row.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The longest wait, before the spread of up to a quarter is added.
-pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// Returns the wait after `errors` errors in a row: 0.5 s after the first, doubled with each further one up to 300 s.
 /// The wait is lengthened by up to a quarter, so that callers that failed together do not retry together.
@@ -23,9 +23,9 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 /// assert_eq!(third, backoff(3, "default/my-job"));
 /// ```
 pub fn backoff(errors: u32, key: impl Hash) -> Duration {
-    let wait = FIRST
+    let wait = FIRST_WAIT
         .saturating_mul(1 << errors.saturating_sub(1).min(16))
-        .min(LONGEST);
+        .min(MAX_WAIT);
     let mut hasher = DefaultHasher::new();
     (key, errors).hash(&mut hasher);
     let share = u32::try_from(hasher.finish() % 256).unwrap_or(0);

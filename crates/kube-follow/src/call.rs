@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::core::Status;
 use tokio::time::timeout;
 
-use crate::backoff::LONGEST;
+use crate::backoff::MAX_WAIT;
 
 /// The error of an API call without a usable response.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum CallError {
     #[error("{0}")]
     Api(#[from] kube::Error),
     /// No response within this time. The server may or may not have carried out the request.
-    #[error("no answer within {} s", .0.as_secs_f64())]
+    #[error("no response within {} s", .0.as_secs_f64())]
     Timeout(Duration),
 }
 
@@ -41,7 +41,7 @@ impl CallError {
             return None;
         };
         let seconds = status.details.as_ref()?.retry_after_seconds;
-        (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST))
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(MAX_WAIT))
     }
 
     /// Returns true if the server reports that the object `name` does not exist.
@@ -92,7 +92,7 @@ impl CallTimeout {
     /// object before you retry the write.
     pub async fn call<T>(self, request: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
         match timeout(self.0, request).await {
-            Ok(answer) => Ok(answer?),
+            Ok(response) => Ok(response?),
             Err(_) => Err(CallError::Timeout(self.0)),
         }
     }
@@ -127,7 +127,7 @@ mod tests {
         let after = |seconds| error(serde_json::json!({"retryAfterSeconds": seconds})).retry_after();
         assert_eq!(after(3), Some(Duration::from_secs(3)));
         assert_eq!(after(0), None);
-        assert_eq!(after(1_000_000), Some(LONGEST));
+        assert_eq!(after(1_000_000), Some(MAX_WAIT));
         assert_eq!(error(serde_json::Value::Null).retry_after(), None);
     }
 }

@@ -38,7 +38,7 @@
 //! | An event cannot be decoded, or lines are lost | Lists at once, with the same bound. |
 //! | The server is silent, and the connection does not break | Gives up after [`Watch::silence_timeout`] and watches from the last version. |
 //! | A list, or the start of a watch, gets no response | Gives up after [`Watch::call_timeout`]. |
-//! | The server was restored from a backup | Lists after an event with a lower version, or after watches without any event for [`SILENCE`]. |
+//! | The server was restored from a backup | Lists after an event with a lower version, or after watches without any event for [`DEFAULT_SILENCE_TIMEOUT`]. |
 //! | Watches end as soon as they begin | Waits before the next one. |
 //! | The server requests a pause (`Retry-After`) | Waits that long, at most 300 s. |
 //!
@@ -56,7 +56,7 @@ mod watch;
 pub use backoff::{backoff, millis};
 pub use call::{CallError, CallTimeout};
 pub use version::Version;
-pub use watch::{Event, Parse, SILENCE, Watch};
+pub use watch::{Event, Parse, DEFAULT_SILENCE_TIMEOUT, Watch};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

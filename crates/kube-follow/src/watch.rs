@@ -1,8 +1,9 @@
-//! One list and the watch behind it, kept alive.
+//! Lists the objects of a resource, and watches them without end.
 //!
-//! Not kube's `watcher`: it does not report the version of a list, without which an old event cannot be told from a
-//! newer one; it has no time-out for lists and for the start of a watch; it asks for the same version for ever if 410
-//! comes as the answer's status code; and it asks again at once, over and over, if watches end as soon as they begin.
+//! kube's `watcher` is not used for four reasons. It does not report the version of a list, so that an old event cannot
+//! be distinguished from a newer one. It has no timeout for lists and for the start of a watch. It requests the same
+//! version forever if 410 is the status code of the response. It retries without a wait if watches end as soon as they
+//! begin.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -28,29 +29,31 @@ use page::Page;
 pub use stream::Parse;
 use stream::WatchEvent;
 
-/// How much earlier than the silence time-out the server is asked to end a watch, at most.
-const GRACE: Duration = Duration::from_secs(10);
+/// The longest time by which the server ends a watch before the silence timeout.
+const MAX_END_MARGIN: Duration = Duration::from_secs(10);
 
-/// How long a watch may be silent by default: 130 s. A server sends a bookmark each minute.
-pub const SILENCE: Duration = Duration::from_secs(130);
+/// The default of [`Watch::silence_timeout`]: 130 s. A server sends a bookmark each minute.
+pub const DEFAULT_SILENCE_TIMEOUT: Duration = Duration::from_secs(130);
 
-/// Objects in one page of a list.
-const PAGE: u32 = 500;
+/// The greatest number of objects in one page of a list.
+const MAX_PAGE_OBJECTS: u32 = 500;
 
-/// A watch that has told nothing and ends sooner than this has failed.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// A watch without events that ends sooner than this has failed.
+const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
-/// What a [`Watch`] reports, in this order: `ListStarted`, then for each page `ListPage` and its `Listed` objects,
-/// then `ListDone`, then `Applied`, `Deleted` and `Bookmark` as things happen. After `Failed` or `Absent` either the watch goes
-/// on from the last version, or a new list starts. A list that fails is started anew, without a `ListDone`.
+/// An event of a [`Watch`].
 ///
-/// To keep a cache: collect the objects between `ListStarted` and `ListDone`. At `ListDone`, every cached object that
-/// the list did not name is gone: it was deleted while nobody watched, and no `Deleted` is sent for it.
+/// The order is: `ListStarted`; for each page `ListPage` and its `Listed` objects; `ListDone`; then `Applied`,
+/// `Deleted` and `Bookmark` as the objects change. After `Failed` or `Absent`, the watch continues from the last
+/// version, or a new list starts. A list that fails is started again, without a `ListDone`.
+///
+/// To keep a cache, collect the objects between `ListStarted` and `ListDone`. At `ListDone`, remove every cached
+/// object that the list did not contain: it was deleted between two watches, and no `Deleted` is sent for it.
 #[derive(Clone, Debug)]
 pub enum Event<K> {
     /// A list starts.
     ListStarted,
-    /// A page of the list has come. Its objects are as they were stored at this version.
+    /// A page of the list was received. The server read its objects at this version.
     ListPage(Version),
     /// The list contains this object.
     Listed(K),
@@ -58,20 +61,20 @@ pub enum Event<K> {
     ListDone,
     /// An object was created or has changed.
     Applied(K),
-    /// An object was deleted, or is not selected any more. This is its last state.
+    /// An object was deleted, or is no longer selected. This is its last state.
     Deleted(K),
     /// All changes up to this version have been reported.
     Bookmark(Version),
-    /// The server has no such resource, as long as its definition is not installed. [`Watch::run`] tries again after a
-    /// while.
+    /// The server does not serve the resource, because its definition is not installed. [`Watch::run`] retries after a
+    /// wait.
     Absent,
-    /// A list or a watch failed; why is logged with `tracing` as a warning. [`Watch::run`] tries again after a while.
+    /// A list or a watch failed. The reason is logged with `tracing` as a warning. [`Watch::run`] retries after a wait.
     Failed,
 }
 
-/// Which objects are listed and watched, and with which time-outs.
+/// The objects to list and watch, and the timeouts.
 ///
-/// Start from [`Watch::new`] and replace what should differ:
+/// Start from [`Watch::new`] and replace fields:
 ///
 /// ```no_run
 /// # async fn is_async(client: kube::Client) {
@@ -94,24 +97,24 @@ pub enum Event<K> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Watch<K> {
-    /// The objects.
+    /// The API of the objects.
     pub api: Api<K>,
-    /// What they are called in logs, such as `configmaps`.
+    /// The name of the resource in logs, such as `configmaps`.
     pub resource: String,
-    /// The label selector, such as `app=demo,tier in (a, b)`; all objects if `None`, the default.
+    /// The label selector, such as `app=demo,tier in (a, b)`. Default: `None`, all objects.
     pub labels: Option<String>,
-    /// How long one page of a list, or the start of a watch, may take. Default: 30 s.
+    /// The timeout of one page of a list, and of the start of a watch. Default: 30 s.
     pub call_timeout: CallTimeout,
-    /// How long a watch may be silent before it counts as dead. Default: [`SILENCE`]. The server is asked to end each
-    /// watch a little earlier than that (by a quarter, at most 10 s; not before 1 s), so that a healthy watch ends by
-    /// itself and is continued without a failure.
+    /// The time without an event after which a watch counts as dead. Default: [`DEFAULT_SILENCE_TIMEOUT`]. Each watch
+    /// requests that the server end it earlier (by a quarter of this time, at most 10 s, but not before 1 s), so that a
+    /// healthy watch ends by itself and is continued without a failure.
     pub silence_timeout: Duration,
-    /// How objects are decoded. Default: with serde. Those of a list name neither their version nor their kind.
+    /// The function that decodes objects. Default: serde. The objects of a list have neither `apiVersion` nor `kind`.
     pub parse: Parse<K>,
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
-    /// Lists and watches all objects of `api`, with the default time-outs.
+    /// Makes a watch of all objects of `api`, with the default timeouts.
     pub fn new(api: Api<K>) -> Self
     where
         K::DynamicType: Default,
@@ -119,30 +122,31 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
         Self::of(api, &K::DynamicType::default())
     }
 
-    /// The same for a type that is known only when the program runs, such as `kube::api::DynamicObject`.
+    /// Makes a watch for a type that is known only at run time, such as `kube::api::DynamicObject`.
     pub fn of(api: Api<K>, type_: &K::DynamicType) -> Self {
         Self {
             api,
             resource: K::plural(type_).into_owned(),
             labels: None,
             call_timeout: CallTimeout::default(),
-            silence_timeout: SILENCE,
+            silence_timeout: DEFAULT_SILENCE_TIMEOUT,
             parse: |text| serde_json::from_str(text),
         }
     }
 
-    /// Seconds after which the server ends a watch: sooner than the silence time-out, so that a watch which is dead
-    /// differs from one which ends.
+    /// Returns the seconds after which the server ends a watch. They are fewer than the silence timeout, so that a dead
+    /// watch can be distinguished from one that ends.
     fn watch_seconds(&self) -> u32 {
-        let seconds = (self.silence_timeout - GRACE.min(self.silence_timeout / 4)).as_secs();
+        let seconds = (self.silence_timeout - MAX_END_MARGIN.min(self.silence_timeout / 4)).as_secs();
         u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Lists, watches, and lists again where it has to, for ever, and hands each event to `handle`.
+    /// Lists, watches, and lists again when necessary, and calls `handle` with each event.
     ///
-    /// It never returns: drop the future, or abort its task, to end it. No error ends it: after [`Event::Failed`] it
-    /// waits for 0.5 s up to 40 s (longer with each failure in a row, and as long as the server asks for) and goes
-    /// on. `handle` is called within the future, so it should be quick; send the events to a channel otherwise.
+    /// It never returns. To end it, drop the future or abort its task. No error ends it: after [`Event::Failed`] it
+    /// waits for 0.5 s up to 40 s, longer with each failure in a row, and at least as long as the server requests.
+    /// `handle` is called within the future, so it should return quickly; for longer work, send the events to a
+    /// channel.
     ///
     /// Must be called within a tokio runtime that has I/O and time enabled.
     pub async fn run(&self, mut handle: impl FnMut(Event<K>)) {
@@ -165,11 +169,11 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                 Some(version) => {
                     let (begun, from) = (Instant::now(), version.clone());
                     let ended = self.watch_from(version, &mut last_event, &mut handle).await;
-                    // A server under load ends the watches of readers that were slow for a moment, again and again.
-                    // Each has brought something, so to wait would be to look away.
+                    // A server under load often ends the watches of slow readers. Each such watch has delivered
+                    // events, so a wait would only delay the next ones.
                     let progressed = *version != from;
                     match ended {
-                        Ok(()) if progressed || begun.elapsed() >= SHORTEST => continue,
+                        Ok(()) if progressed || begun.elapsed() >= MIN_WATCH_DURATION => continue,
                         Ok(()) => WatchError::EndedAtOnce,
                         Err(error) => error,
                     }
@@ -186,7 +190,7 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                 if !is_absent {
                     tracing::warn!(
                         resource,
-                        "the API server does not have it: it is watched once it is installed"
+                        "the API server does not serve the resource; it is watched once its definition is installed"
                     );
                 }
                 handle(Event::Absent);
@@ -199,21 +203,21 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
         }
     }
 
-    /// Lists all objects, page by page, and returns the version of the list.
+    /// Lists all objects in pages, and returns the version of the list.
     async fn list(&self, handle: &mut impl FnMut(Event<K>)) -> Result<String, WatchError> {
         handle(Event::ListStarted);
         let mut params = ListParams {
             label_selector: self.labels.clone(),
-            limit: Some(PAGE),
+            limit: Some(MAX_PAGE_OBJECTS),
             ..ListParams::default()
         };
         loop {
-            let text = self.call_timeout.call(page::ask(&self.api, &params)).await?;
+            let text = self.call_timeout.call(page::request(&self.api, &params)).await?;
             let page = Page::read(&text)?;
             handle(Event::ListPage(
                 page.version.as_deref().map(Version::parse).unwrap_or_default(),
             ));
-            // One by one: decoded, a page takes many times the memory that its text takes.
+            // Objects are decoded one by one, because a decoded page takes many times the memory of its text.
             for item in page.items {
                 let item = (self.parse)(item.get()).map_err(kube::Error::SerdeError);
                 handle(Event::Listed(item.map_err(CallError::from)?));
@@ -227,8 +231,7 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
         }
     }
 
-    /// Watches from `version` on, and moves it on, until the watch ends. Keeps the time of the last event in
-    /// `last_event`.
+    /// Watches from `version` until the watch ends. Updates `version` and the time of the last event, `last_event`.
     async fn watch_from(
         &self,
         version: &mut String,
@@ -250,9 +253,9 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                 return Err(WatchError::Silent);
             };
             let event = match event {
-                // A server that was set back waits for a version that is yet to come: it sends nothing, and ends the
-                // watch in time like any other.
-                None if last_event.elapsed() >= self.silence_timeout.max(SILENCE) => {
+                // A server that was restored from a backup waits until it reaches the requested version. It sends
+                // nothing, and ends the watch at its timeout like any other.
+                None if last_event.elapsed() >= self.silence_timeout.max(DEFAULT_SILENCE_TIMEOUT) => {
                     return Err(WatchError::NoEvents);
                 }
                 None => return Ok(()),
@@ -278,8 +281,8 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
     }
 }
 
-/// Moves `version` on to `new`. An empty one is ignored: a watch without a version would start at the present, and
-/// miss what was deleted meanwhile.
+/// Sets `version` to `new`. An empty one is ignored, because a watch without a version would start at the current state
+/// and miss the deletions before.
 fn advance(version: &mut String, new: &str) -> Result<(), WatchError> {
     if new.is_empty() {
         return Ok(());

@@ -17,7 +17,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use kube_follow::{CallTimeout, SILENCE, Watch};
+use kube_follow::{CallTimeout, DEFAULT_SILENCE_TIMEOUT, Watch};
 
 /// A server's response: a status code, and lines, each with the seconds to wait before it.
 #[derive(Clone)]
@@ -110,7 +110,7 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
 
 /// Returns each request as a list or a watch, with its time in seconds.
 async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
-    let made = requests(None, SILENCE, replies).await;
+    let made = requests(None, DEFAULT_SILENCE_TIMEOUT, replies).await;
     let verb = |uri: String| {
         if uri.contains("watch=true") {
             "watch"
@@ -179,7 +179,7 @@ async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
     };
     let mut replies = vec![Reply::list("7", "")];
     replies.extend((8..28).map(told));
-    let mut made = requests(None, SILENCE, replies).await;
+    let mut made = requests(None, DEFAULT_SILENCE_TIMEOUT, replies).await;
     assert_eq!(made.len(), 22);
     assert!(made.iter().all(|(at, _)| *at == 0), "{made:?}");
     let last = made.pop().unwrap().1;

@@ -19,19 +19,19 @@ pub(super) enum WatchError {
     #[error("{}", .0.message)]
     Refused(Box<Status>),
     /// The server sent nothing for the silence timeout, not even the end of the stream.
-    #[error("no event and no end for too long")]
+    #[error("no event before the silence timeout")]
     Silent,
     /// The watch ended as soon as it began.
-    #[error("it ended at once")]
+    #[error("the watch ended as soon as it began")]
     EndedAtOnce,
     /// The list has no version to watch from.
     #[error("the list has no version")]
     ListWithoutVersion,
     /// An event has a lower version than the one before, because the server was restored from a backup.
-    #[error("versions went back")]
+    #[error("a version is lower than the one before")]
     VersionWentBack,
     /// Watches end at their timeout, but none has sent an event.
-    #[error("no events for too long, not even bookmarks")]
+    #[error("no events and no bookmarks within the silence timeout")]
     NoEvents,
 }
 

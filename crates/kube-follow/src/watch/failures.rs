@@ -7,15 +7,15 @@ use tokio::time::Instant;
 use crate::backoff::backoff;
 
 /// The time without a failure after which earlier failures no longer count.
-const CALM: Duration = Duration::from_secs(30);
+const FAILURES_RESET_AFTER: Duration = Duration::from_secs(30);
 
 /// The least time between two lists without a wait. It is longer than any wait; otherwise a watch that is always
 /// rejected would list twice each time.
-const LIST_AGAIN: Duration = Duration::from_secs(300);
+const MIN_IMMEDIATE_LIST_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The number of failures in a row that lengthen the wait, which limits it to 40 s. A cache should not be blind for
 /// longer.
-const MOST_FAILURES: u32 = 7;
+const MAX_COUNTED_FAILURES: u32 = 7;
 
 /// Failures in a row.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Failures {
     /// Returns true if a list may be made without a wait, and records it. A restarted server does not serve versions
     /// from before. The failures during its absence are then no reason to wait.
     pub(super) fn may_list_at_once(&mut self) -> bool {
-        let may = self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN);
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= MIN_IMMEDIATE_LIST_INTERVAL);
         if may {
             self.listed = Some(Instant::now());
         }
@@ -41,10 +41,10 @@ impl Failures {
     /// Records one more failure and returns the wait after it. A successful list does not reset the count, because
     /// the watch behind it may fail.
     pub(super) fn next_wait(&mut self, resource: &str) -> Duration {
-        if self.waited.is_some_and(|waited| waited.elapsed() >= CALM) {
+        if self.waited.is_some_and(|waited| waited.elapsed() >= FAILURES_RESET_AFTER) {
             self.count = 0;
         }
-        self.count = (self.count + 1).min(MOST_FAILURES);
+        self.count = (self.count + 1).min(MAX_COUNTED_FAILURES);
         let wait = backoff(self.count, resource);
         self.waited = Some(Instant::now() + wait);
         wait
@@ -62,7 +62,7 @@ mod tests {
         let mut failures = Failures::default();
         assert!(failures.may_list_at_once());
         assert!(!failures.may_list_at_once());
-        sleep(LIST_AGAIN).await;
+        sleep(MIN_IMMEDIATE_LIST_INTERVAL).await;
         assert!(failures.may_list_at_once());
     }
 
@@ -77,7 +77,7 @@ mod tests {
         }
         assert!(waits.is_sorted(), "{waits:?}");
         assert!((32.0..=40.0).contains(&waits[11]), "{waits:?}");
-        sleep(CALM).await;
+        sleep(FAILURES_RESET_AFTER).await;
         assert!(failures.next_wait("pods") < Duration::from_secs(1));
     }
 }

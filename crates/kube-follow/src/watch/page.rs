@@ -20,7 +20,7 @@ pub(super) struct Page<'a> {
 ///
 /// # Errors
 /// The request fails.
-pub(super) async fn ask<K: Resource + Clone>(api: &Api<K>, params: &ListParams) -> kube::Result<String> {
+pub(super) async fn request<K: Resource + Clone>(api: &Api<K>, params: &ListParams) -> kube::Result<String> {
     let request = Request::new(api.resource_url()).list(params);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.extensions_mut().insert("list");

@@ -66,7 +66,7 @@ fn parse_line<K>(
 ) -> Option<kube::Result<WatchEvent<K>>> {
     match line {
         Ok(_) if *cut => {
-            let error = serde_json::Error::custom("there are more lines after one that was cut");
+            let error = serde_json::Error::custom("there are lines after a truncated line");
             Some(Err(kube::Error::SerdeError(error)))
         }
         Ok(line) => {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(event(&[added, "", added, cut]), ["applied m", "applied m"]);
         let after = event(&[added, cut, added, added]);
         assert_eq!(after[0], "applied m");
-        assert!(after[1].contains("after one that was cut"), "{after:?}");
+        assert!(after[1].contains("after a truncated line"), "{after:?}");
         assert!(!after[2..].contains(&"applied m".to_owned()), "{after:?}");
     }
 
