@@ -476,7 +476,7 @@ mod tests {
         let expected = [
             format!("FailedCreatePod: Error creating: pod b: {taken}"),
             format!("FailedCreateService: Error creating: service d: {taken}"),
-            "FailedDeleteService: Error deleting: service f: no answer within 30 s".to_owned(),
+            "FailedDeleteService: Error deleting: service f: no response within 30 s".to_owned(),
         ];
         assert_eq!(events(false), expected.map(|text| (true, text)));
         let still_there =

@@ -19,16 +19,16 @@ pub const MAX_VALUES: usize = 2_000_000;
 pub const MAX_DEPTH: usize = 256;
 
 /// The memory in bytes that the values of a file may take, aliases expanded, before the length of the text is added.
-const BASE_BUDGET: usize = 24 << 20;
+const BASE_BUDGET_BYTES: usize = 24 << 20;
 
-/// The bytes of memory added to [`BASE_BUDGET`] for each byte of the text. A manifest in flow style takes up to 14.
+/// The bytes of memory added to [`BASE_BUDGET_BYTES`] for each byte of the text. A manifest in flow style takes up to 14.
 const BUDGET_PER_BYTE: usize = 16;
 
 /// The bytes of memory of one value with a path of usual length, without its text.
 const VALUE_BYTES: usize = 96;
 
 /// The length of a path that [`VALUE_BYTES`] covers.
-const USUAL_PATH: usize = 256;
+const USUAL_PATH_BYTES: usize = 256;
 
 /// Returns the non-empty documents of a text.
 ///
@@ -55,7 +55,7 @@ pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
         anchors: BTreeMap::new(),
         values: 0,
         bytes: 0,
-        budget: BASE_BUDGET.saturating_add(text.len().saturating_mul(BUDGET_PER_BYTE)),
+        budget: BASE_BUDGET_BYTES.saturating_add(text.len().saturating_mul(BUDGET_PER_BYTE)),
         depth: 0,
         path: 0,
     };
@@ -118,7 +118,7 @@ impl Weight {
                 weight.depth = 1;
                 items
                     .iter()
-                    .for_each(|item| weight.add(Self::of(item, path + ITEM_PATH)));
+                    .for_each(|item| weight.add(Self::of(item, path + ITEM_PATH_BYTES)));
             }
             Content::Map(entries) => {
                 weight.depth = 1;
@@ -140,11 +140,11 @@ impl Weight {
 
 /// Returns the bytes of memory of a value whose path has this length.
 fn value_bytes(path: usize) -> usize {
-    VALUE_BYTES + path.saturating_sub(USUAL_PATH)
+    VALUE_BYTES + path.saturating_sub(USUAL_PATH_BYTES)
 }
 
 /// The length that a list item adds to a path.
-const ITEM_PATH: usize = 4;
+const ITEM_PATH_BYTES: usize = 4;
 
 type Parsed<T> = Result<T, Box<SyntaxError>>;
 
@@ -184,7 +184,7 @@ impl<'t> DocumentParser<'t> {
                     at,
                     weight
                         .bytes
-                        .saturating_add(weight.values.saturating_mul(self.path.saturating_sub(USUAL_PATH))),
+                        .saturating_add(weight.values.saturating_mul(self.path.saturating_sub(USUAL_PATH_BYTES))),
                 )?;
                 if self.depth + weight.depth > MAX_DEPTH {
                     return error(
@@ -266,7 +266,7 @@ impl<'t> DocumentParser<'t> {
         loop {
             match self.event()? {
                 (Event::SequenceEnd, _) => return Ok(Content::List(items)),
-                (event, span) => items.push(self.below(ITEM_PATH, event, span)?),
+                (event, span) => items.push(self.below(ITEM_PATH_BYTES, event, span)?),
             }
         }
     }

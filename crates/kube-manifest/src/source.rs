@@ -82,18 +82,18 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(fs::File::open(path)?, MAX_FILE_BYTES)
 }
 
-/// Reads all of `input`, which must have at most `most` bytes. One more byte is read to detect a larger input.
-fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
+/// Reads all of `input`, which must have at most `max` bytes. One more byte is read to detect a larger input.
+fn read_bounded(input: impl Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    input.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_large(most));
+    input.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(too_large(max));
     }
     Ok(bytes)
 }
 
-pub(crate) fn too_large(most: u64) -> io::Error {
-    io::Error::other(format!("must be at most {} MiB; split it into several files", most >> 20))
+pub(crate) fn too_large(max: u64) -> io::Error {
+    io::Error::other(format!("must be at most {} MiB; split it into several files", max >> 20))
 }
 
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.

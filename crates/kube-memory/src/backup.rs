@@ -8,7 +8,7 @@ use crate::store::object::Object;
 
 /// The number of versions skipped by [`Versions::GoOn`]. It keeps a client's version from before the restore from
 /// being the newest.
-const GAP: u64 = 1_000;
+const SKIPPED_VERSIONS: u64 = 1_000;
 
 /// The choice of resource versions after [`Cluster::restore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Cluster {
                 }
             }
             let version = match versions {
-                Versions::GoOn => store.version() + GAP,
+                Versions::GoOn => store.version() + SKIPPED_VERSIONS,
                 Versions::GoBack => backup.version,
             };
             store.restart_at(version);

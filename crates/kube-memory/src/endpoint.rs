@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::store::watch::Next;
 
 /// The duration of a watch without `timeoutSeconds`, in seconds.
-const WATCH_SECONDS: u64 = 1800;
+const DEFAULT_WATCH_SECONDS: u64 = 1800;
 
 /// The API server as a [`tower::Service`], for [`kube::Client::new`]. A layer that injects faults can wrap it. It
 /// never fails and is always ready; rejected requests get HTTP responses.
@@ -66,7 +66,7 @@ fn watch_seconds(query: Option<&str>) -> u64 {
         .find_map(|pair| pair.strip_prefix("timeoutSeconds="))
         .and_then(|seconds| seconds.parse().ok())
         .filter(|seconds| *seconds > 0)
-        .unwrap_or(WATCH_SECONDS)
+        .unwrap_or(DEFAULT_WATCH_SECONDS)
 }
 
 fn respond(shared: &Arc<Shared>, answer: Answer, seconds: u64) -> Response<Reply> {

@@ -36,12 +36,12 @@ use self::{
     store::{Store, watch::Watch},
 };
 
-/// Changes remembered for each kind, unless a [`Builder`] says otherwise.
-const HISTORY: usize = 10_000;
-/// Time between the bookmarks of an idle watch, unless a [`Builder`] says otherwise.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// The default of [`Builder::history`].
+const DEFAULT_HISTORY_CHANGES: usize = 10_000;
+/// The default of [`Builder::bookmark_interval`].
+const DEFAULT_BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How to make a [`Cluster`].
+/// The settings of a [`Cluster`]. From [`Cluster::builder`].
 pub struct Builder {
     clock: Clock,
     history: usize,
@@ -50,44 +50,46 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The clock of `creationTimestamp` and `deletionTimestamp`; the system's if none is given. Timeouts and bookmarks
-    /// of watches follow Tokio's clock instead.
+    /// Sets the clock of `creationTimestamp` and `deletionTimestamp`. Default: the system's clock. Timeouts and
+    /// bookmarks of watches follow Tokio's clock instead.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
 
-    /// The seed of UIDs and generated names; 0 if none is given.
+    /// Sets the seed of UIDs and generated names. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// How many changes of each kind are remembered, 10,000 unless given. A watch from before them gets 410 Gone.
+    /// Sets the number of changes that are stored for each kind. Default: 10,000. A watch from an older version gets
+    /// 410 Gone.
     #[must_use]
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
         self
     }
 
-    /// Time between the bookmarks of an idle watch, one minute unless given; `None` leaves only the one at its end.
+    /// Sets the time between the bookmarks of an idle watch. Default: one minute. With `None` or zero, a watch gets
+    /// only the bookmark at its end.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Option<Duration>) -> Self {
         self.bookmark_interval = interval.filter(|interval| !interval.is_zero());
         self
     }
 
-    /// Creates the namespace of a new object if it does not exist, instead of refusing the object.
+    /// Creates the namespace of a new object if it does not exist. Default: the object is rejected.
     #[must_use]
     pub fn auto_namespaces(mut self) -> Self {
         self.settings.auto_namespaces = true;
         self
     }
 
-    /// Leaves dependents of deleted owners, and objects in deleted namespaces, to
-    /// [`Cluster::collect_garbage_step`]. Otherwise they are deleted right after the request.
+    /// Deletes dependents of deleted owners, and objects in deleted namespaces, only by
+    /// [`Cluster::collect_garbage_step`]. Default: they are deleted right after the request.
     #[must_use]
     pub fn manual_collection(mut self) -> Self {
         self.settings.manual_collection = true;
@@ -109,7 +111,7 @@ impl Builder {
     }
 }
 
-/// A cluster's API and all it stores. Clones are handles to the same cluster.
+/// An API server with its store. Clones are handles to the same cluster.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -130,25 +132,25 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// A cluster with every setting at its default.
+    /// Makes a cluster with default settings.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// A cluster with another clock.
+    /// Makes a cluster with this clock and otherwise default settings.
     #[must_use]
     pub fn with_clock(clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self::builder().clock(clock).build()
     }
 
-    /// Settings for a cluster.
+    /// Returns the default settings, to change and [`build`](Builder::build).
     #[must_use]
     pub fn builder() -> Builder {
         Builder {
             clock: Box::new(Timestamp::now),
-            history: HISTORY,
-            bookmark_interval: Some(BOOKMARK_INTERVAL),
+            history: DEFAULT_HISTORY_CHANGES,
+            bookmark_interval: Some(DEFAULT_BOOKMARK_INTERVAL),
             settings: Settings {
                 seed: 0,
                 auto_namespaces: false,
@@ -157,13 +159,13 @@ impl Cluster {
         }
     }
 
-    /// A client of this cluster. To be called within a Tokio runtime, since a client starts a task of its own.
+    /// Makes a client of this cluster. Must be called within a Tokio runtime, because a client starts a task.
     #[must_use]
     pub fn client(&self, default_namespace: &str) -> kube::Client {
         kube::Client::new(self.endpoint(), default_namespace)
     }
 
-    /// The cluster as a service, to be wrapped before a client is made of it with [`kube::Client::new`].
+    /// Returns the cluster as a service, to wrap it in layers before [`kube::Client::new`].
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
@@ -171,14 +173,14 @@ impl Cluster {
         }
     }
 
-    /// Serves a kind without a CustomResourceDefinition. One with the same group and plural is replaced.
+    /// Serves a kind without a CustomResourceDefinition. A kind with the same group and plural is replaced.
     pub fn install(&self, description: Description) {
         self.shared
             .locked(|server| server.install_description(description));
     }
 
-    /// The same, unless a kind of that group, version and plural is served already: a built-in one, or one that has a
-    /// CustomResourceDefinition.
+    /// Serves a kind like [`install`](Self::install), unless a kind of the same group, version and plural is already
+    /// served, built-in or by a CustomResourceDefinition.
     pub fn install_missing(&self, description: Description) {
         self.shared.locked(|server| {
             if !server.serves(&description) {
@@ -187,37 +189,37 @@ impl Cluster {
         });
     }
 
-    /// The version of the newest change.
+    /// Returns the version of the newest change.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.shared.locked(|server| server.store.version())
     }
 
-    /// A stored object. `resource` is the plural, with the group after a dot where it alone is ambiguous; the
-    /// namespace is empty for kinds outside namespaces.
+    /// Returns a stored object. `resource` is the plural, followed by a dot and the group if the plural is ambiguous.
+    /// `namespace` is empty for cluster-scoped kinds.
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.shared
             .locked(|server| View { store: &server.store }.get(resource, namespace, name))
     }
 
-    /// The stored objects of a kind in order of namespace and name, of one namespace or all. A kind that is not served
-    /// has none.
+    /// Returns the stored objects of a kind, of one namespace or all, ordered by namespace and name. The list is empty
+    /// for a kind that is not served.
     #[must_use]
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Arc<Object>> {
         self.shared
             .locked(|server| View { store: &server.store }.list(resource, namespace))
     }
 
-    /// The remembered changes after a version, of all kinds, oldest first.
+    /// Returns the stored changes of all kinds after a version. The oldest comes first.
     #[must_use]
     pub fn changes(&self, after: u64) -> Vec<Arc<Change>> {
         self.shared.locked(|server| server.store.log(after))
     }
 
-    /// Calls `observer` with every change from now on, at the moment it is stored and before the request that caused
-    /// it is answered. The cluster is locked meanwhile: the observer reads it through its [`View`], and a call of a
-    /// method of the cluster itself would never return.
+    /// Calls `observer` with every later change, when the change is stored and before the response to the request that
+    /// caused it. The cluster is locked during the call. The observer must read it through the [`View`], because a call
+    /// of the cluster's own methods would block forever.
     pub fn on_change(&self, mut observer: impl FnMut(&View<'_>, &Change) + Send + 'static) {
         self.shared.locked(|server| {
             server
@@ -226,32 +228,33 @@ impl Cluster {
         });
     }
 
-    /// Forgets the history: a watch from any version but the newest, and a page of a list that began earlier, gets 410
-    /// Gone. Open watches go on.
+    /// Clears the history. A watch from any version except the newest, and the next page of a list that began earlier,
+    /// get 410 Gone. Open watches continue.
     pub fn compact(&self) {
         self.shared.locked(|server| server.store.compact());
     }
 
-    /// Lets the garbage collector process one object; false if there is none. For
+    /// Makes the garbage collector process one object. Returns false if there is none. For
     /// [`Builder::manual_collection`].
     pub fn collect_garbage_step(&self) -> bool {
         let now = (self.shared.clock)();
         self.shared.locked(|server| server.collect_step(now))
     }
 
-    /// Ends the open watches of a kind, or of all kinds. Events not yet read are lost, as with a cut connection.
-    /// Returns how many watches there were.
+    /// Ends the open watches of a kind, or of all kinds. Unread events are lost, as with a broken connection. Returns
+    /// the number of watches.
     pub fn cut_watches(&self, resource: Option<&str>) -> usize {
         self.each_watch(resource, Watch::cut)
     }
 
-    /// Stops the events of the open watches of a kind, or of all kinds, as a dead connection does: nothing comes, not
-    /// even the end. Later watches are not affected. Returns how many watches there were.
+    /// Freezes the open watches of a kind, or of all kinds, like a dead connection: they deliver nothing, not even
+    /// their end. Later watches are not affected. Returns the number of watches.
     pub fn freeze_watches(&self, resource: Option<&str>) -> usize {
         self.each_watch(resource, |watch, wakers| watch.freeze(true, wakers))
     }
 
-    /// Lets frozen watches go on with what they have missed. Returns how many watches there were, frozen or not.
+    /// Resumes frozen watches, which then deliver the events that they have missed. Returns the number of watches,
+    /// frozen or not.
     pub fn thaw_watches(&self, resource: Option<&str>) -> usize {
         self.each_watch(resource, |watch, wakers| watch.freeze(false, wakers))
     }
@@ -277,20 +280,20 @@ impl Cluster {
     }
 }
 
-/// What is stored at the moment of a change.
+/// The store at the time of a change.
 pub struct View<'a> {
     store: &'a Store,
 }
 
 impl View<'_> {
-    /// As [`Cluster::get`].
+    /// Returns a stored object, like [`Cluster::get`].
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let target = self.store.registry.by_plural(resource)?;
         self.store.get(target.id, namespace, name).cloned()
     }
 
-    /// As [`Cluster::list`].
+    /// Returns the stored objects of a kind, like [`Cluster::list`].
     #[must_use]
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Arc<Object>> {
         let Some(target) = self.store.registry.by_plural(resource) else {
@@ -299,20 +302,20 @@ impl View<'_> {
         self.store.iter(target.id, namespace, None).cloned().collect()
     }
 
-    /// The object with a UID, of any kind.
+    /// Returns the object with this UID, of any kind.
     #[must_use]
     pub fn by_uid(&self, uid: &str) -> Option<Arc<Object>> {
         self.store.by_key(self.store.key_of_uid(uid)?).cloned()
     }
 
-    /// The version of the newest change.
+    /// Returns the version of the newest change.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.store.version()
     }
 }
 
-/// The JSON of an object, for comparison with a literal.
+/// Compares the JSON of an object with a literal.
 impl PartialEq<Value> for Object {
     fn eq(&self, other: &Value) -> bool {
         self.value() == other

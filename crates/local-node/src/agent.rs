@@ -42,7 +42,7 @@ pub(super) struct Agent {
 
 /// The longest time that a pod waits for names that other pods of its domain may get. In a cluster a program can
 /// resolve a name again; here its environment is set once.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MISSING_NAME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A pod that exists.
 struct Sibling {
@@ -225,7 +225,7 @@ impl Agent {
     fn is_young(&self, at: &PodRef) -> bool {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
         let known = siblings.get(&(at.namespace.clone(), at.name.clone()));
-        known.is_some_and(|sibling| sibling.since.elapsed() < PATIENCE)
+        known.is_some_and(|sibling| sibling.since.elapsed() < MISSING_NAME_TIMEOUT)
     }
 
     /// Sends an event to the user. A full channel does not block the pod.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::env_values::ConfigRef;
 
 /// The timeout of every request. The API of a dead machine must not delay the end of a process.
-const TIMEOUT: Duration = Duration::from_secs(15);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One pod, by name and UID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,14 +101,14 @@ impl KubeApi {
 }
 
 pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
-    match tokio::time::timeout(TIMEOUT, request).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
         Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Err(ApiError::Conflict(status.message)),
         Ok(Err(error)) => Err(ApiError::Failed(error.to_string())),
         Err(_) => Err(ApiError::Failed(format!(
             "no response from the API within {} s",
-            TIMEOUT.as_secs()
+            REQUEST_TIMEOUT.as_secs()
         ))),
     }
 }

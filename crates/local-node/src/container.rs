@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::config::RestartBackoff;
 
 /// A container that has run this long without a restart starts its backoff anew.
-const BACKOFF_RESET: Duration = Duration::from_secs(600);
+const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(600);
 
 /// The part of the pod's life in which a container runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl ContainerRecord {
         let ran = end
             .started
             .and_then(|started| Duration::try_from(end.finished.duration_since(started)).ok());
-        if ran.is_some_and(|ran| ran >= BACKOFF_RESET) {
+        if ran.is_some_and(|ran| ran >= BACKOFF_RESET_AFTER) {
             self.restarts_in_a_row = 0;
         }
         let delay = backoff.delay(self.restarts_in_a_row);

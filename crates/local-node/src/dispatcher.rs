@@ -18,7 +18,7 @@ use super::report::retries;
 use kube_follow::Event;
 
 /// The time beyond their grace period that pods may take to end at shutdown.
-const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(10);
 
 /// Events of the watch.
 pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
@@ -101,7 +101,7 @@ impl Dispatcher {
             task.send(Command::Shutdown(grace));
         }
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(grace + SHUTDOWN_SLACK, all).await.is_err() {
+        if tokio::time::timeout(grace + SHUTDOWN_MARGIN, all).await.is_err() {
             tracing::warn!("some pods did not end in time and are killed");
         }
     }

@@ -44,7 +44,7 @@ rm -rf -- "$2"
 "#;
 
 /// The longest wait for the end of the guard process.
-const GUARD_END: Duration = Duration::from_secs(5);
+const GUARD_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All process groups of one agent, and the process that guards them.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Guard {
         let Some(pipe) = groups.pipe.take() else { return };
         sweep(groups.live.iter().copied(), &format!("{}/", self.agent));
         drop(pipe);
-        let give_up = Instant::now() + GUARD_END;
+        let give_up = Instant::now() + GUARD_END_TIMEOUT;
         while matches!(groups.child.try_wait(), Ok(None)) && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(1));
         }

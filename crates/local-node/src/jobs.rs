@@ -34,17 +34,22 @@ pub use run::Run;
 
 use run::{ReadStatus, changes};
 
+<<<<<<< HEAD
 /// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
 /// than a cluster.
+=======
+/// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
+/// cluster.
+>>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
 const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// How long replicas may take to end once they are asked to.
-const GRACE: Duration = Duration::from_secs(5);
+/// The longest time between SIGTERM and SIGKILL.
+const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Lines of output that may wait to be read before processes have to wait.
-const WAITING_LINES: usize = 1_024;
+/// The number of unread lines of output at which processes are slowed down.
+const MAX_UNREAD_LINES: usize = 1_024;
 
-/// Jobs to run on this machine, and their kinds.
+/// The jobs to run on this machine, and their kinds.
 ///
 /// ```no_run
 /// # async fn is_async<MyJob: training_job::TrainingJob>() -> Result<(), local_node::RunError> {
@@ -63,12 +68,12 @@ const WAITING_LINES: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Jobs {
     kinds: Vec<Kind>,
-    /// Each with the place of its kind in `kinds`.
+    /// The jobs, each with the index of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
     accelerators: Accelerators,
 }
 
-/// A kind of job, and what can be done with its jobs without knowing their type.
+/// A kind of job whose type is erased: each function handles its jobs as JSON.
 #[derive(Debug)]
 struct Kind {
     resource: ApiResource,
@@ -90,8 +95,9 @@ impl Jobs {
         self.kind_with::<J>(|_, _| {})
     }
 
-    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`]. They are
-    /// recognised by the label [`OPERATOR_NAME_LABEL`](crate::OPERATOR_NAME_LABEL) with the kind's controller name.
+    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`]. `adjust_env`
+    /// is called for the pods whose label [`OPERATOR_NAME_LABEL`](crate::OPERATOR_NAME_LABEL) contains the name of the
+    /// kind's controller.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
         self.kinds.push(Kind {
@@ -109,11 +115,11 @@ impl Jobs {
         self
     }
 
-    /// Adds the jobs of a manifest: all its documents. Kinds have to be added before.
+    /// Adds the jobs of all documents of a manifest. Their kinds must have been added before.
     ///
     /// # Errors
-    /// [`RunError::Manifest`], with everything that is wrong in it: it is no YAML, or an object is no valid job of a kind
-    /// that is here, or is there twice.
+    /// [`RunError::Manifest`] with all errors: the text is not YAML, an object is not a valid job of an added kind, or a
+    /// job is a duplicate.
     pub fn yaml(self, text: &str) -> Result<Self, RunError> {
         self.manifest("<yaml>", text)
     }
@@ -140,8 +146,8 @@ impl Jobs {
     /// Adds a job.
     ///
     /// # Errors
-    /// It is no valid job of a kind that is here, or is there twice: two jobs of one name, of whatever kind,
-    /// would share their pods' names.
+    /// The object is not a valid job of an added kind, or another job, of any kind, has the same name. Their pods would
+    /// have the same names.
     pub fn job(mut self, object: &Value) -> Result<Self, RunError> {
         self.add(object)?;
         Ok(self)
@@ -153,7 +159,7 @@ impl Jobs {
         let group = text("apiVersion").split('/').next();
         let has_name = |k: &Kind| k.resource.kind == kind;
         let is_its = |k: &Kind| has_name(k) && Some(k.resource.group.as_str()) == group;
-        // Of another group's kind of this name, the check below says that the API version is wrong.
+        // For an object of another group whose kind has the same name, the check below reports a wrong API version.
         let place = self.kinds.iter().position(is_its);
         let Some(place) = place.or_else(|| self.kinds.iter().position(has_name)) else {
             return Err(RunError::Kind {
@@ -179,7 +185,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sets what the framework's containers get that ask for a device. Of it processes have the variables.
+    /// Sets the accelerators for containers that request a device. Processes get only their variables.
     #[must_use]
     pub fn accelerators(mut self, accelerators: Accelerators) -> Self {
         self.accelerators = accelerators;
@@ -195,12 +201,12 @@ impl Jobs {
         known.join(", ")
     }
 
-    /// Starts the jobs, with processes as `config` says. What the kinds need ([`kind_with`](Self::kind_with)) is added to
-    /// its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime that has I/O and
-    /// time enabled.
+    /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with)) are
+    /// added to its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime that has
+    /// I/O and time enabled.
     ///
     /// # Errors
-    /// There is no job, the machine lacks something that is needed, or the in-memory API refuses a job.
+    /// No job was added, the machine lacks something that the node needs, or the in-memory API rejects a job.
     pub async fn start(self, mut config: NodeConfig) -> Result<Run, RunError> {
         if self.jobs.is_empty() {
             return Err(RunError::Empty { known: self.known() });
@@ -213,7 +219,7 @@ impl Jobs {
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(self.accelerators.clone()));
         for kind in &used {
-            // Without its rules, which the in-memory API would not look at.
+            // The in-memory API ignores CEL rules, so the definition does not contain them.
             let definition = (kind.definition)();
             let created = definitions.create(&PostParams::default(), &definition).await;
             created.map_err(|error| RunError::Refused {
@@ -236,13 +242,13 @@ impl Jobs {
                 .insert(kind.controller.to_owned(), kind.adjust_env);
         }
         config.bind = Bind::Any;
-        config.grace_cap = Some(GRACE);
-        // The watches begin before there is anything to see.
+        config.grace_cap = Some(MAX_GRACE_PERIOD);
+        // The watches start before any object exists, so that no change is missed.
         let changes = changes(
             &client,
             used.iter().map(|kind| (&kind.resource, kind.read_status)),
         );
-        let (send, output) = mpsc::channel(WAITING_LINES);
+        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
         let node = Node::start(client.clone(), config, send)?;
         let mut run = Run::new(client, node, operator, changes, output);
         for (place, job) in &self.jobs {
@@ -252,14 +258,14 @@ impl Jobs {
     }
 }
 
-/// The status of a job; an empty one as long as it has none.
+/// Returns the status of a job, empty if it has none.
 fn read_status<J: TrainingJob>(job: DynamicObject) -> JobStatus {
     let typed = serde_json::to_value(job).and_then(serde_json::from_value::<J>);
     let status = typed.ok().and_then(|job| job.status().cloned());
     status.unwrap_or_default()
 }
 
-/// Checks a job as it is written in a manifest, and returns it with all its fields.
+/// Checks a job of a manifest, and returns it with all its fields.
 fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObject, FieldErrors> {
     let checked = manifest::check::<J>(schemas, object)?;
     if let Some((path, manager)) = other_manager(&checked.job) {
@@ -279,7 +285,7 @@ fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObj
     })
 }
 
-/// What is wrong with a document, each error with the line of its field.
+/// Returns the errors of a document, each with the line of its field.
 fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     let mut errors = FieldErrors::default();
     match error {
@@ -301,7 +307,11 @@ fn namespace_of(job: &impl ResourceExt) -> String {
 fn options(accelerators: Accelerators) -> Options {
     Options {
         settings: Settings {
+<<<<<<< HEAD
             success_grace_period: SUCCESS_GRACE_PERIOD,
+=======
+            success_hold: SUCCESS_GRACE_PERIOD,
+>>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
             accelerators: Arc::new(accelerators),
             ..Settings::default()
         },

@@ -17,7 +17,7 @@ pub(super) const CALLERS: &str = "TRAINING_JOB_CALLERS";
 
 /// The number of times that [`sweep`] looks again, a millisecond apart, for processes that were forked meanwhile or
 /// take long to die.
-const MAX_ROUNDS: u32 = 1000;
+const MAX_SWEEP_ROUNDS: u32 = 1000;
 
 /// Sends a signal to a process group, if it still exists.
 pub(super) fn signal_group(group: u32, signal: Signal) {
@@ -54,7 +54,7 @@ fn kill_all(groups: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -> bool
     for pid in &dying {
         let _ = kill_process(*pid, Signal::KILL);
     }
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_SWEEP_ROUNDS {
         for pid in marked(&wanted) {
             let _ = kill_process(pid, Signal::KILL);
             dying.insert(pid);

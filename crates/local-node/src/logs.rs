@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Write};
 
 /// The longest line that is sent in one piece, in bytes.
-const MAX_LINE: usize = 16 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024;
 /// The size of the log's tail in the status of a failed container, as with a kubelet's `FallbackToLogsOnError`.
-const TAIL_LINES: usize = 80;
-const TAIL_BYTES: usize = 2048;
+const MAX_TAIL_LINES: usize = 80;
+const MAX_TAIL_BYTES: usize = 2048;
 
 /// A line without its end, or a piece of one that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +59,12 @@ impl LineSplitter {
     }
 
     fn cut(&mut self, lines: &mut Vec<OutputLine>) {
-        while self.pending.len() > MAX_LINE {
+        while self.pending.len() > MAX_LINE_BYTES {
             // The line is not cut within a character. Continuation bytes are 10xxxxxx, and there are three at most.
             let back = (0..4)
-                .find(|back| self.pending[MAX_LINE - back] & 0xC0 != 0x80)
+                .find(|back| self.pending[MAX_LINE_BYTES - back] & 0xC0 != 0x80)
                 .unwrap_or(0);
-            let rest = self.pending.split_off(MAX_LINE - back);
+            let rest = self.pending.split_off(MAX_LINE_BYTES - back);
             lines.push(OutputLine {
                 bytes: std::mem::replace(&mut self.pending, rest),
                 ended: false,
@@ -81,7 +81,7 @@ pub(super) struct Tail {
 
 impl Tail {
     pub(super) fn push(&mut self, line: String) {
-        if self.lines.len() == TAIL_LINES {
+        if self.lines.len() == MAX_TAIL_LINES {
             self.lines.pop_front();
         }
         self.lines.push_back(line);
@@ -95,7 +95,7 @@ impl Tail {
             .map(String::as_str)
             .collect::<Vec<_>>()
             .join("\n");
-        let mut start = text.len().saturating_sub(TAIL_BYTES);
+        let mut start = text.len().saturating_sub(MAX_TAIL_BYTES);
         while !text.is_char_boundary(start) {
             start += 1;
         }
@@ -166,7 +166,7 @@ mod tests {
             assert!(
                 lines
                     .iter()
-                    .all(|line| line.len() <= MAX_LINE && !line.contains('\u{fffd}'))
+                    .all(|line| line.len() <= MAX_LINE_BYTES && !line.contains('\u{fffd}'))
             );
             assert_eq!(lines[..lines.len() - 1].concat(), text);
         }
@@ -195,6 +195,6 @@ mod tests {
         assert!(message.starts_with("line 120\n") && message.ends_with("line 199"));
         tail.push("é".repeat(3000));
         let message = tail.message().unwrap();
-        assert!(message.len() <= TAIL_BYTES && message.chars().all(|c| c == 'é'));
+        assert!(message.len() <= MAX_TAIL_BYTES && message.chars().all(|c| c == 'é'));
     }
 }

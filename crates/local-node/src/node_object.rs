@@ -18,7 +18,7 @@ use super::env_values::HOST_IP;
 use super::resources::Machine;
 
 /// The interval of updates. A node controller treats a node as dead after 40 s without an update.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The timeout of the node's removal.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -103,7 +103,7 @@ pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String) {
             }
             Err(_) => {}
         }
-        tokio::time::sleep(HEARTBEAT).await;
+        tokio::time::sleep(HEARTBEAT_INTERVAL).await;
     }
 }
 

@@ -20,7 +20,7 @@ use super::logs::{LineSplitter, OutputLine, RunLog};
 
 /// The longest wait for output after the last process has ended. Output usually ends at once, unless a surviving
 /// process holds the pipe or the lines are not received.
-const DRAIN: Duration = Duration::from_secs(2);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The process to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Process {
         let ended = spawn_blocking(move || group.kill());
         let (_, _) = join(ended, async {
             if !drained {
-                let _ = tokio::time::timeout(DRAIN, output).await;
+                let _ = tokio::time::timeout(OUTPUT_TIMEOUT, output).await;
             }
         })
         .await;

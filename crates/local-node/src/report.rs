@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 
 use super::api::{ApiError, PodApi, PodRef};
 
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(10);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Returns the delays between attempts: doubling, bounded, without end.
 pub(super) fn retries() -> impl Iterator<Item = Duration> + Send {
-    std::iter::successors(Some(FIRST_RETRY), |delay| Some((*delay * 2).min(LAST_RETRY)))
+    std::iter::successors(Some(FIRST_RETRY_DELAY), |delay| Some((*delay * 2).min(MAX_RETRY_DELAY)))
 }
 
 /// Sends the statuses of one pod in order, each until it has arrived. While a status is being sent or cannot be sent,
@@ -87,7 +87,7 @@ async fn send(api: Arc<dyn PodApi>, pod: PodRef, mut updates: watch::Receiver<La
             Err(ApiError::Gone) => return,
             Err(error @ (ApiError::Conflict(_) | ApiError::Failed(_))) => {
                 tracing::warn!(pod = pod.name, %error, "the status cannot be reported, trying again");
-                tokio::time::sleep(delays.next().unwrap_or(LAST_RETRY)).await;
+                tokio::time::sleep(delays.next().unwrap_or(MAX_RETRY_DELAY)).await;
             }
         }
     }

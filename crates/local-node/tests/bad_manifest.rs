@@ -1,4 +1,4 @@
-//! What a program whose `local` command is [`local_node::main`] says of a bad manifest.
+//! Tests the errors of a bad manifest in a program whose `local` command is [`local_node::main`].
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! A farm: a head hands out tasks, and workers do them.
+//! FarmJob: a head hands out tasks, and workers do them.
 
 // region: names
 use k8s_openapi::api::core::v1::EnvVar;
@@ -17,7 +17,7 @@ const WORKER: &str = "Worker";
 // endregion: names
 
 // region: resource
-/// A head that hands out tasks, and workers that do them.
+/// A job with a head, which hands out tasks, and workers, which do them.
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -30,11 +30,11 @@ const WORKER: &str = "Worker";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FarmJobSpec {
-    /// The replicas by role: Head and Worker.
+    /// The replicas by role: one Head, and Workers.
     #[serde(default)]
     pub replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The policies of the job, such as restarts, deadline and clean-up. Default: all unset.
     #[serde(default)]
     pub run_policy: RunPolicy,
 }
@@ -62,7 +62,7 @@ impl TrainingJob for FarmJob {
         self.status.as_ref()
     }
 
-    /// Where the head is, and who the replica is.
+    /// Returns the head's address and the role of the replica.
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         let Some(head) = topology.role(HEAD) else {
             return Vec::new();
@@ -76,14 +76,15 @@ impl TrainingJob for FarmJob {
     // endregion: framework
 
     // region: outcome
-    /// The head knows when all tasks are done.
+    /// The head decides, because it ends when all tasks are done.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         replicas.decided_by(&[HEAD])
     }
     // endregion: outcome
 
     // region: restarts
-    /// The head gives a lost worker's task to another; but it alone knows what is done.
+    /// A lost worker restarts alone, because the head gives its task to another worker. A lost head restarts the job,
+    /// because only the head stores the results.
     fn restart_scope(&self, _: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         match role.name() {
             HEAD => RestartScope::Job,
@@ -91,7 +92,7 @@ impl TrainingJob for FarmJob {
         }
     }
 
-    /// Fewer workers take longer; the last one is needed.
+    /// Lost workers are tolerated while another worker remains.
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
         match role.name() {
             WORKER => FailureTolerance::WhileOthersRemain,
@@ -101,21 +102,21 @@ impl TrainingJob for FarmJob {
     // endregion: restarts
 
     // region: validation
-    /// Said once, for the operator and for the API server, which refuses such a job at once.
+    /// The operator and the API server both check these requirements. The API server rejects a job that violates one.
     fn requirements() -> Vec<Requirement<Self>> {
-        let (problem, remedy) = ("nobody hands out tasks", "add a Head with 1 replica");
+        let (problem, remedy) = ("must have a Head, because only a Head hands out tasks", "add a Head with 1 replica");
         vec![Requirement::any_of(&[HEAD], problem, remedy)]
     }
     // endregion: validation
 }
 
 // region: local
-/// On one machine many pods share a port: each listens at its own address.
+/// Makes each pod listen at its own address, because the pods on one machine use the same port.
 pub(crate) fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     environment.set(
         "FARM_BIND",
         pod.address.to_string(),
-        "pods share one network here",
+        "pods of one machine share a network",
     );
 }
 // endregion: local

@@ -1,7 +1,7 @@
-//! The operator on a real API server, set up as docs/authors/add-a-framework.md says.
+//! Runs the operator on a real API server, with the set-up of docs/authors/add-a-framework.md.
 
 #[path = "../src/job.rs"]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the binary uses the rest")]
 mod job;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -19,7 +19,7 @@ const REPLICAS: [&str; 4] = [
     "primes-worker-2",
 ];
 
-/// A service account `operator` with the example's role, in a namespace of its own.
+/// Creates a service account `operator` with the example's role in a new namespace, and returns the namespace.
 async fn account(plane: &ControlPlane) -> String {
     let namespace = plane.namespace("farm-operator").await;
     let account = format!("{namespace}:operator");
@@ -92,7 +92,7 @@ async fn a_farm_counts_primes_in_a_cluster() {
     }
     has(plane, &team, ConditionType::Running).await;
 
-    // A worker that is killed is replaced; the others go on.
+    // A killed worker is replaced, and the others continue.
     let uid = |pods: &[Pod], name: &str| {
         pods.iter()
             .find(|p| p.name_any() == name)
@@ -104,7 +104,7 @@ async fn a_farm_counts_primes_in_a_cluster() {
     plane.wait::<Pod>(&team, "primes-worker-1", is_new).await;
     kubelet.runs("primes-worker-1").await;
 
-    // The head has all results: the job is done, and what still runs is stopped.
+    // The head succeeds, which ends the job. Running workers are stopped.
     kubelet.succeeds("primes-head-0").await;
     let done = has(plane, &team, ConditionType::Succeeded).await;
     assert_eq!(TrainingJob::status(&done).unwrap().restart_count, 1);

@@ -1,4 +1,4 @@
-//! Jobs on this machine, as processes. What becomes of them otherwise is told by story.rs.
+//! Runs jobs as processes of this machine. story.rs tests the rest of their lives.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ fn operator(arguments: &[&str]) -> Output {
     command.current_dir(ROOT).args(arguments).output().unwrap()
 }
 
-/// Writes `primes.yaml`, changed, to a folder of its own.
+/// Writes a changed copy of `primes.yaml` to a folder of its own.
 fn change(name: &str, from: &str, to: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -25,14 +25,14 @@ fn change(name: &str, from: &str, to: &str) -> PathBuf {
     file
 }
 
-/// Runs a job; returns the exit code and what was printed.
+/// Runs a job. Returns its exit code and output.
 fn run(file: &Path) -> (Option<i32>, String) {
     let output = operator(&["local", file.to_str().unwrap()]);
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-/// What docs/authors/add-a-framework.md says is printed.
+/// Returns the outputs in docs/authors/add-a-framework.md.
 fn documented() -> Vec<String> {
     let page = fs::read_to_string(Path::new(ROOT).join("../../docs/authors/add-a-framework.md")).unwrap();
     let blocks = page.split("```text\n").skip(1);
@@ -61,7 +61,7 @@ fn a_head_that_fails_fails_the_job() {
     );
 }
 
-/// Workers still run when the head ends, which decides the job. They were stopped and have not failed.
+/// The head decides the job while workers still run. The workers are reported as stopped, not as failed.
 #[test]
 fn workers_that_outlive_a_successful_head_are_stopped() {
     let script = "if [ $FARM_ROLE = head ]; then while [ ! -e up ]; do sleep 0.1; done; else touch up; exec sleep 1000; fi";

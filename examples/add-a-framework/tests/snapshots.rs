@@ -1,7 +1,7 @@
-//! What the jobs get, for reviewers to read, and whether the definition is right.
+//! Snapshots of what the jobs create, for review, and a check of the definition.
 
 #[path = "../src/job.rs"]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the binary uses the rest")]
 mod job;
 
 // region: test
@@ -14,8 +14,13 @@ fn jobs() {
 // region: definition
 #[test]
 fn definition() {
+<<<<<<< HEAD
     let uncovered =
         training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
     assert_eq!(uncovered, [""; 0], "rejected by validate but by no rule");
+=======
+    let uncovered = training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
+    assert_eq!(uncovered, [""; 0], "rejected by validate but by no CEL rule");
+>>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
 }
 // endregion: definition

@@ -1,7 +1,7 @@
-//! What becomes of a farm when a worker is killed, and when the head fails.
+//! Lives of a farm: a worker is killed, the head is killed, the head fails.
 
 #[path = "../src/job.rs"]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the binary uses the rest")]
 mod job;
 
 use training_job::testing::Story;

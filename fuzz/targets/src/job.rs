@@ -16,7 +16,7 @@ use training_job_xgboost::XGBoostJob;
 use training_operator::fuzzing::{self, Job, Program};
 
 /// The maximum number of replicas to render. Larger jobs are only validated, because each pod may name all others.
-const MOST_REPLICAS: u32 = 24;
+const MAX_REPLICAS: u32 = 24;
 
 thread_local! {
     static PROGRAM: Program = Program::default();
@@ -78,7 +78,7 @@ fn check_job<J: TrainingJob>(job: &Job) {
     let mut object = job.object().clone();
     let typed: J = serde_json::from_value(object.clone()).expect("a valid job deserializes");
     let valid = validate(&typed, &Settings::default()).expect("a job without findings is valid");
-    if valid.topology.total() > MOST_REPLICAS {
+    if valid.topology.total() > MAX_REPLICAS {
         return;
     }
     let rendered = render(job);

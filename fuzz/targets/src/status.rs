@@ -20,10 +20,10 @@ use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
 /// The maximum number of reconciles that a job needs to settle.
-const MOST_RECONCILES: usize = 24;
+const MAX_RECONCILES: usize = 24;
 
 /// The maximum number of replicas to plan. Larger jobs are skipped, because each pod may name all others.
-const MOST_REPLICAS: u32 = 24;
+const MAX_REPLICAS: u32 = 24;
 
 /// The fields of a status that the operator writes.
 const OPERATOR_FIELDS: [&str; 9] = [
@@ -103,7 +103,7 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
         typed.plan(&observed, now);
     }
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    for _ in 0..MOST_RECONCILES {
+    for _ in 0..MAX_RECONCILES {
         let object = Object::<J>::read(&job).unwrap();
         let plan = object.plan(&observed, now);
         assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(&observed, now)));
@@ -126,7 +126,7 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
             return;
         }
     }
-    panic!("not settled after {MOST_RECONCILES} reconciles: {job}");
+    panic!("not settled after {MAX_RECONCILES} reconciles: {job}");
 }
 
 /// Asserts that a finished job has active replicas only if a pod runs.
@@ -144,7 +144,7 @@ fn is_large<J: TrainingJob>(job: &Value) -> bool {
     let Ok(typed) = serde_json::from_value::<J>(job.clone()) else {
         return false;
     };
-    validate(&typed, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MOST_REPLICAS)
+    validate(&typed, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MAX_REPLICAS)
 }
 
 /// Creates and deletes the children of a plan, as the API server does.

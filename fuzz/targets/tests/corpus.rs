@@ -8,7 +8,7 @@ use std::path::Path;
 use training_job_fuzz_targets::{job, status, watch};
 
 /// The maximum size of all corpora in bytes. They stay in the repository forever.
-const MOST_BYTES: u64 = 300_000;
+const MAX_CORPUS_BYTES: u64 = 300_000;
 
 fn play(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -50,7 +50,7 @@ fn the_corpora_are_small() {
     let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(
-        bytes <= MOST_BYTES,
+        bytes <= MAX_CORPUS_BYTES,
         "{bytes} bytes; make fuzz-corpus makes it smaller"
     );
 }

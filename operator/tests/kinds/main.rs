@@ -243,7 +243,7 @@ async fn the_example_of_another_framework_is_taken() {
     // Between these texts older API servers state that the value is an object.
     for words in [
         "spec.replicaSpecs: Invalid value: ",
-        "nobody hands out tasks; add a Head with 1 replica",
+        "must have a Head, because only a Head hands out tasks; add a Head with 1 replica",
     ] {
         assert!(refused.stderr.contains(words), "{}", refused.stderr);
     }

@@ -1,5 +1,5 @@
-//! Decoding of built-in kinds: members of the wrong type are refused, unknown members are dropped, and empty ones are
-//! left out, as by a server that decodes into Go types.
+//! Decodes built-in kinds like a server with Go types: rejects members of the wrong type, drops unknown members, and
+//! leaves out empty ones.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::kinds::{Family, Target, shape::Shape};
 use crate::object::{document::Document, members::Members};
 
-/// Members that are maps, which are left out when they are empty. Other empty objects stay.
+/// Members that are maps. An empty map is left out; another empty object is kept.
 const MAPS: [&str; 9] = [
     "annotations",
     "binaryData",
@@ -54,7 +54,7 @@ impl Decoder {
         }
     }
 
-    /// Whether decoding would leave a document as it is.
+    /// Returns true if decoding would not change a document.
     fn accepts_unchanged(&self, body: &Document) -> bool {
         let (shape, metadata) = (&self.shape, body.metadata());
         shape.fits_members(body.members())
@@ -66,7 +66,7 @@ impl Decoder {
             && shape.has_required(|key| body.contains_key(key) || (key == "metadata" && metadata.is_some()))
     }
 
-    /// Drops the unknown members of a value; returns their paths, which begin with `path`.
+    /// Drops the unknown members of a value. Returns their paths, which begin with `path`.
     fn prune(&self, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
         let mut unknown = Vec::new();
         if !self.shape.fits(value) {
@@ -84,7 +84,7 @@ macro_rules! decoder {
     }};
 }
 
-/// The decoder of a kind, if it is a built-in one with a decoder.
+/// Returns the decoder of a built-in kind, if it has one.
 fn decoder(target: &Target) -> Option<&'static Decoder> {
     Some(match (target.kind.family, target.kind.kind.as_str()) {
         (Family::Pod, _) => decoder!(Pod),
@@ -101,7 +101,7 @@ fn decoder(target: &Target) -> Option<&'static Decoder> {
     })
 }
 
-/// Whether [`decode`] would leave an object without nulls as it is. If unsure, false.
+/// Returns true only if [`decode`] would certainly not change an object, which must have no nulls.
 pub(crate) fn is_decoded(target: &Target, body: &Document) -> bool {
     let mut members = body.members();
     let mut metadata = body.metadata().into_iter().flat_map(Members::iter);
@@ -110,7 +110,8 @@ pub(crate) fn is_decoded(target: &Target, body: &Document) -> bool {
         && metadata.all(|(key, member)| is_tidy(key, member, "metadata"))
 }
 
-/// Whether [`tidy`] would leave a member of an object of this name as it is, and nothing in it is null.
+/// Returns true if [`tidy`] would not change the member `key` of an object called `of`, and the member contains no
+/// null.
 fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
     match member {
         Value::Null => false,
@@ -128,7 +129,7 @@ fn is_inside_tidy(value: &Value, of: &str) -> bool {
     }
 }
 
-/// Whether a member of an object of this name is not left out for being empty.
+/// Returns false if the member `key` of an object called `of` is left out because it is empty.
 fn is_kept(key: &str, member: &Value, of: &str) -> bool {
     match member {
         Value::Array(items) => !items.is_empty(),
@@ -138,7 +139,7 @@ fn is_kept(key: &str, member: &Value, of: &str) -> bool {
     }
 }
 
-/// Drops the unknown members of an object of the stored version; returns their paths.
+/// Drops the unknown members of an object of the stored version. Returns their paths.
 ///
 /// # Errors
 ///
@@ -153,12 +154,12 @@ pub(crate) fn decode(target: &Target, body: &mut Value) -> Result<Vec<String>, S
     Ok(unknown)
 }
 
-/// As [`decode`], for the status of a pod.
+/// Like [`decode`], for the status of a pod.
 pub(crate) fn decode_pod_status(status: &mut Value) -> Result<Vec<String>, String> {
     decoder!(PodStatus).prune(status, "status")
 }
 
-/// As [`decode`], for the metadata of an object of any kind.
+/// Like [`decode`], for the metadata of an object of any kind.
 pub(crate) fn decode_metadata(body: &mut Document) -> Result<Vec<String>, String> {
     let fits = |metadata: &Members| decoder!(ObjectMeta).shape.fits_members(metadata.iter());
     if body.metadata().is_none_or(fits) {
@@ -170,7 +171,7 @@ pub(crate) fn decode_metadata(body: &mut Document) -> Result<Vec<String>, String
     })
 }
 
-/// As [`decode`], for metadata alone.
+/// Like [`decode`], for metadata alone.
 fn decode_metadata_value(metadata: &mut Value) -> Result<Vec<String>, String> {
     decoder!(ObjectMeta).prune(metadata, "metadata")
 }
@@ -224,7 +225,7 @@ fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a `MicroTime` without exactly six digits of a second.
+/// Rejects a `MicroTime` that does not have exactly six digits of a second.
 fn check_micro_time(time: &Value) -> Result<(), String> {
     let Some(text) = time.as_str() else { return Ok(()) };
     let digits = text
@@ -236,12 +237,12 @@ fn check_micro_time(time: &Value) -> Result<(), String> {
     Err(format!("parsing time {text:?}: not to the microsecond"))
 }
 
-/// Fills in the times that conditions of a node always have.
+/// Adds the times that conditions of a node always have, as null.
 pub(crate) fn show_node_times(status: &mut Map<String, Value>) {
     show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]);
 }
 
-/// Fills in times that conditions always have, as null.
+/// Adds times that conditions always have, as null.
 pub(crate) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
     for condition in status
         .get_mut("conditions")
@@ -264,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether `is_decoded` says that a body is left as it is, and whether it is.
+    /// Returns the result of `is_decoded` for a body, and true if decoding really does not change the body.
     fn fitted(plural: &str, body: &Value) -> (bool, bool) {
         let mut registry = Registry::default();
         for kind in built_in() {

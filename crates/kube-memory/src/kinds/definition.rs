@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: from the object to the kind it describes.
+//! Converts CustomResourceDefinitions to the kinds that they describe.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Fills in the members of a definition that its author left out.
+/// Sets the defaults of a definition.
 pub(crate) fn set_defaults(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -93,7 +93,7 @@ pub(crate) fn validate(definition: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The kind that a definition describes; `None` if the definition is incomplete.
+/// Returns the kind that a definition describes, or `None` if the definition is incomplete.
 pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
     let spec = |key: &str| text(definition, &["spec", key]);
     let name = |key: &str| text(definition, &["spec", "names", key]);
@@ -140,7 +140,7 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
     Some(built)
 }
 
-/// The status of a definition whose kind is being served.
+/// Returns the status of a definition whose kind is served.
 pub(crate) fn established_status(definition: &Value, now: &str) -> Value {
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({

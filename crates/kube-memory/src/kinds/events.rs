@@ -17,7 +17,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 /// The greatest length of an event's text in bytes.
-const NOTE_LIMIT: usize = 1024;
+const MAX_NOTE_BYTES: usize = 1024;
 
 pub(crate) fn to_events_group(event: &mut Document) {
     rename(event, |core, events| (core, events));
@@ -81,8 +81,8 @@ pub(crate) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> 
                 causes.push(Cause::required(key, ""));
             }
         }
-        if text("message").len() > NOTE_LIMIT {
-            let detail = format!("can have at most {NOTE_LIMIT} characters");
+        if text("message").len() > MAX_NOTE_BYTES {
+            let detail = format!("can have at most {MAX_NOTE_BYTES} characters");
             causes.push(Cause::invalid_text("message", "", &detail));
         }
     }

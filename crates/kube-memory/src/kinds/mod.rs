@@ -1,4 +1,4 @@
-//! The kinds that are served, built-in and custom, and how a path finds its kind.
+//! The built-in and custom kinds that are served, and the lookup of the kind of a path.
 
 pub(crate) mod decode;
 pub(crate) mod definition;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::object::{document::Document, metadata::NameRule};
 
-/// The behaviour that a kind has beyond its metadata.
+/// The behavior that a kind has in addition to that of its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     Pod,
@@ -40,10 +40,10 @@ pub(crate) struct Version {
     /// `group/name`, or `name` alone in the core group.
     pub(crate) api_version: String,
     pub(crate) served: bool,
-    /// Whether `/status` is a sub-resource.
+    /// True if `/status` is a sub-resource.
     pub(crate) status: bool,
     pub(crate) schema: Option<Arc<Schema>>,
-    /// Whether the schema has rules in CEL, which are not evaluated here.
+    /// True if the schema has rules in CEL, which are not evaluated here.
     pub(crate) rules: bool,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
     pub(crate) family: Family,
     pub(crate) versions: Vec<Version>,
-    /// Index of the version objects are stored in.
+    /// The index of the version in which objects are stored.
     pub(crate) storage: usize,
-    /// Whether `metadata.generation` counts changes of the desired state.
+    /// True if `metadata.generation` counts changes of the desired state.
     pub(crate) generation: bool,
-    /// Whether a deletion answers with the object instead of a Status.
+    /// True if the response to a deletion is the object instead of a Status.
     pub(crate) returns_deleted: bool,
 }
 
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// The version that is stored, and the API group with it.
+    /// Returns the stored version, which also contains the API group.
     pub(crate) fn stored(&self) -> Option<&Version> {
         self.versions.get(self.storage)
     }
@@ -130,18 +130,18 @@ impl Kind {
         self.family == Family::Custom
     }
 
-    /// Whether a PUT without `resourceVersion` overwrites whatever is stored.
+    /// Returns true if a PUT without `resourceVersion` overwrites any stored version.
     pub(crate) fn unconditional_update(&self) -> bool {
         !matches!(self.family, Family::Lease | Family::Definition | Family::Custom)
     }
 
-    /// Whether a PUT to a missing name creates it.
+    /// Returns true if a PUT creates an object that does not exist.
     pub(crate) fn create_on_update(&self) -> bool {
         matches!(self.family, Family::Lease | Family::Event)
     }
 }
 
-/// A kind in the version a request named.
+/// A kind in the version of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) id: usize,
@@ -184,17 +184,17 @@ impl Target {
         self.kind.family == Family::Event && !self.group().is_empty()
     }
 
-    /// `plural.group`, as most messages name a resource.
+    /// Returns `plural.group`, the name of the resource in most messages.
     pub(crate) fn resource(&self) -> String {
         join(&self.kind.plural, self.group())
     }
 
-    /// `Kind.group`, as messages about invalid objects name it.
+    /// Returns `Kind.group`, the name in messages about invalid objects.
     pub(crate) fn qualified_kind(&self) -> String {
         join(&self.kind.kind, self.group())
     }
 
-    /// The key of an object in etcd, which some messages contain.
+    /// Returns the key of an object in etcd, which some messages contain.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         let folder = match self.kind.family {
             Family::Service => "services/specs".to_owned(),
@@ -208,12 +208,12 @@ impl Target {
         parts.join("/")
     }
 
-    /// Whether objects are shown exactly as they are stored.
+    /// Returns true if responses contain objects exactly as they are stored.
     pub(crate) fn is_stored_version(&self) -> bool {
         self.version == self.kind.storage
     }
 
-    /// A stored object, converted to this version.
+    /// Converts a stored object to this version.
     pub(crate) fn in_request_version<'a>(&self, stored: &'a Document) -> Cow<'a, Document> {
         if self.is_stored_version() {
             return Cow::Borrowed(stored);
@@ -251,15 +251,15 @@ fn set_api_version(document: &mut Document, api_version: &str) {
     }
 }
 
-/// A kind to serve without a CustomResourceDefinition: any shape of object is accepted.
+/// A kind to serve without a CustomResourceDefinition. Its objects may have any fields.
 #[derive(Debug, Clone)]
 pub struct Description {
     pub(crate) kind: Kind,
 }
 
 impl Description {
-    /// A namespaced kind, for example `Description::new("batch", "v1", "Job", "jobs")`, with `metadata.generation`
-    /// and without a `status` sub-resource. The core group is the empty text.
+    /// Describes a namespaced kind, for example `Description::new("batch", "v1", "Job", "jobs")`, with
+    /// `metadata.generation` and without a `status` sub-resource. `group` is empty for the core group.
     #[must_use]
     pub fn new(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         let mut kind = Kind::built_in(Family::Custom, kind, plural, group, version);
@@ -267,14 +267,14 @@ impl Description {
         Self { kind }
     }
 
-    /// Objects of this kind live outside namespaces.
+    /// Makes the objects of this kind cluster-scoped: they have no namespace.
     #[must_use]
     pub fn cluster_scoped(mut self) -> Self {
         self.kind.namespaced = false;
         self
     }
 
-    /// `/status` is a sub-resource: writes to it change only the status, and other writes never do.
+    /// Makes `/status` a sub-resource: writes to it change only the status, and other writes do not change it.
     #[must_use]
     pub fn with_status(mut self) -> Self {
         for version in &mut self.kind.versions {
@@ -284,14 +284,14 @@ impl Description {
     }
 }
 
-/// By plural: the number of a kind and the index of one of its versions.
+/// The number of a kind and the index of one of its versions, by plural.
 type Plurals = BTreeMap<String, (usize, usize)>;
 
 /// The kinds that are served, by group, version and plural.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     paths: BTreeMap<String, BTreeMap<String, Plurals>>,
-    /// Group, then kind, for owner references.
+    /// The numbers of kinds by group and kind, for owner references.
     owners: BTreeMap<String, BTreeMap<String, usize>>,
     kinds: Vec<Option<Arc<Kind>>>,
 }
@@ -308,7 +308,7 @@ impl Registry {
         })
     }
 
-    /// The kind an owner reference names, with the stored version.
+    /// Returns the kind of an owner reference, in its stored version.
     pub(crate) fn owner(&self, api_version: &str, kind: &str) -> Option<Target> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let id = *self.owners.get(group)?.get(kind)?;
@@ -321,14 +321,14 @@ impl Registry {
             .then_some(found)
     }
 
-    /// A kind by its number, in the version it is stored in.
+    /// Returns the kind with this number, in its stored version.
     pub(crate) fn stored(&self, id: usize) -> Option<Target> {
         let kind = self.kinds.get(id)?.clone()?;
         let version = kind.storage;
         Some(Target { id, kind, version })
     }
 
-    /// A kind by `plural` or `plural.group`.
+    /// Returns a kind by `plural` or `plural.group`.
     pub(crate) fn by_plural(&self, name: &str) -> Option<Target> {
         let (plural, group) = match name.split_once('.') {
             Some((plural, group)) => (plural, Some(group)),
@@ -343,12 +343,12 @@ impl Registry {
         self.stored(id)
     }
 
-    /// All kinds in the order they were added.
+    /// Returns all kinds in the order in which they were added.
     pub(crate) fn all(&self) -> impl Iterator<Item = Target> {
         (0..self.kinds.len()).filter_map(|id| self.stored(id))
     }
 
-    /// Adds a kind, or replaces the one with the same group and plural; returns its number.
+    /// Adds a kind, or replaces the one with the same group and plural. Returns its number.
     pub(crate) fn add(&mut self, kind: Kind) -> usize {
         let group = kind
             .stored()
@@ -404,7 +404,7 @@ impl Registry {
     }
 }
 
-/// The kinds that every cluster serves.
+/// Returns the kinds that every cluster serves.
 pub(crate) fn built_in() -> Vec<Kind> {
     let core = |family, kind: &str, plural: &str, short: &str| {
         let mut kind = Kind::built_in(family, kind, plural, "", "v1");

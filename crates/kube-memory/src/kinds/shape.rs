@@ -1,8 +1,8 @@
 //! The shapes of built-in kinds, from the schemas of their Rust types, so that an object that fits needs no decoding.
 //! Without them a job's life takes 13.6 % more instructions (callgrind of benches/memory.rs).
 //!
-//! Unlike [`Schema`](kube_schema::Schema), which refuses values of custom resources as the API server does, a shape
-//! may err on one side: it only fits what the decoder would certainly leave as it is.
+//! A [`Schema`](kube_schema::Schema) rejects values of custom resources exactly as the API server does. A shape may be
+//! stricter than the decoder: it fits only values that the decoder would certainly not change.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
-/// The shape of values that their decoder leaves as they are.
+/// The shape of values that their decoder does not change.
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// These members and no others, and none of the required ones missing.
+    /// An object with these members and no others. No required member is missing.
     Object {
         members: BTreeMap<String, Shape>,
         required: Vec<String>,
@@ -23,16 +23,16 @@ pub(crate) enum Shape {
     Text,
     Time,
     Flag,
-    /// A whole number of 32 bits.
+    /// An integer of 32 bits.
     Short,
-    /// A whole number of 64 bits.
+    /// An integer of 64 bits.
     Long,
-    /// Nothing fits: the decoder has to be asked.
+    /// No value fits, so that every value is decoded.
     Unclear,
 }
 
 impl Shape {
-    /// The shape of a type.
+    /// Returns the shape of a type.
     pub(crate) fn from_type<T: JsonSchema>() -> Self {
         let mut settings = SchemaSettings::default();
         settings.inline_subschemas = true;
@@ -79,7 +79,7 @@ impl Shape {
         }
     }
 
-    /// The shape of a member of an object.
+    /// Returns the shape of a member of an object.
     pub(crate) fn member(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Object { members, .. } => members.get(key),
@@ -87,7 +87,7 @@ impl Shape {
         }
     }
 
-    /// Whether an object has all required members.
+    /// Returns true if an object has all required members.
     pub(crate) fn has_required(&self, has: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::Object { required, .. } => required.iter().all(|key| has(key)),
@@ -95,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// Whether these members of an object, in order, fit. Required members may be missing.
+    /// Returns true if these members of an object fit. They must be ordered by key. Required members may be missing.
     pub(crate) fn fits_members<'a>(&self, mut all: impl Iterator<Item = (&'a str, &'a Value)>) -> bool {
         let Self::Object { members, .. } = self else {
             return false;
@@ -108,7 +108,7 @@ impl Shape {
         })
     }
 
-    /// Whether a value fits: every member is known and of its type, and none that is required is missing.
+    /// Returns true if a value fits: every member is known and has its type, and no required member is missing.
     pub(crate) fn fits(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Object { .. }, Value::Object(map)) => {
@@ -134,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// All values that differ from `value` in one place.
-    fn neighbours(value: &Value) -> Vec<Value> {
+    /// Returns all values that differ from `value` in one place.
+    fn neighbors(value: &Value) -> Vec<Value> {
         let others = [
             json!(null),
             json!(true),

@@ -8,7 +8,7 @@ use crate::object::{cause::Cause, document::Document, json::array, members::Memb
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
     'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// The greatest total length of the keys and values of the annotations, in bytes.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// The rule for an object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub(crate) fn metadata(meta: &Members, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid_text("metadata.annotations", key, &why));
         }
     }
-    if size > ANNOTATIONS_LIMIT {
-        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS_LIMIT as u64));
+    if size > MAX_ANNOTATIONS_BYTES {
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS_BYTES as u64));
     }
     for (index, finalizer) in array(meta.get("finalizers")).enumerate() {
         let name = finalizer.as_str().unwrap_or_default();

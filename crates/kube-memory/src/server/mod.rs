@@ -20,7 +20,7 @@ use crate::store::{
 };
 
 /// The greatest size of a request's body in bytes.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// The settings that a cluster was built with.
 #[derive(Debug, Clone)]
@@ -123,8 +123,8 @@ impl Server {
     }
 
     fn route(&mut self, request: &Request, now: Timestamp) -> ApiResult<Answer> {
-        if request.body.len() > BODY_LIMIT {
-            return Err(Failure::too_large(BODY_LIMIT));
+        if request.body.len() > MAX_BODY_BYTES {
+            return Err(Failure::too_large(MAX_BODY_BYTES));
         }
         let path = &request.path;
         if path.plural.is_empty() {

@@ -13,7 +13,7 @@ use crate::store::{
 };
 
 /// The number of unsent lines at which a watch is ended, as a server ends a client that reads too slowly.
-const BACKLOG: usize = 100_000;
+const MAX_BACKLOG_LINES: usize = 100_000;
 
 /// An open watch.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Watch {
     }
 
     fn push(&mut self, line: Bytes, wakers: &mut Vec<Waker>) {
-        if self.lines.len() >= BACKLOG {
+        if self.lines.len() >= MAX_BACKLOG_LINES {
             self.end(wakers);
             return;
         }

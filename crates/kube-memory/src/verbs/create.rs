@@ -18,9 +18,9 @@ use crate::verbs::normalize::{
 };
 
 /// The greatest number of characters of a generated name before its suffix.
-const GENERATED_PREFIX: usize = 58;
+const MAX_GENERATED_PREFIX_CHARS: usize = 58;
 /// The number of suffixes tried for a generated name.
-const GENERATED_TRIES: usize = 8;
+const MAX_GENERATED_NAME_TRIES: usize = 8;
 
 impl Server {
     pub(crate) fn create(&mut self, request: &Request, target: &Target, now: Timestamp) -> ApiResult<Answer> {
@@ -152,8 +152,8 @@ impl Server {
         let Some(base) = meta.get("generateName").and_then(Value::as_str) else {
             return false;
         };
-        let base: String = base.chars().take(GENERATED_PREFIX).collect();
-        for _ in 0..GENERATED_TRIES {
+        let base: String = base.chars().take(MAX_GENERATED_PREFIX_CHARS).collect();
+        for _ in 0..MAX_GENERATED_NAME_TRIES {
             let name = format!("{base}{}", self.next_suffix());
             let free = self.store.get(target.id, namespace, &name).is_none();
             meta.insert("name", Value::from(name));

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use crate::request::failure::{ApiResult, Failure};
 
 /// The greatest number of operations in one JSON patch.
-const OPERATIONS_LIMIT: usize = 10_000;
+const MAX_PATCH_OPERATIONS: usize = 10_000;
 /// The greatest number of copies in one JSON patch, because each can double the object.
-const COPIES_LIMIT: usize = 16;
+const MAX_PATCH_COPIES: usize = 16;
 
 /// The place of a merge in an object, which decides how a list there is merged.
 #[derive(Clone, Copy)]
@@ -104,8 +104,8 @@ pub(crate) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()>
         .iter()
         .filter(|operation| matches!(operation, PatchOperation::Copy(_)))
         .count();
-    if patch.len() > OPERATIONS_LIMIT || copies > COPIES_LIMIT {
-        return Err(Failure::too_large(OPERATIONS_LIMIT));
+    if patch.len() > MAX_PATCH_OPERATIONS || copies > MAX_PATCH_COPIES {
+        return Err(Failure::too_large(MAX_PATCH_OPERATIONS));
     }
     // `object` is a scratch copy, so a failure needs no rollback.
     for operation in patch.0 {

@@ -1,4 +1,4 @@
-//! Scripts: YAML files of requests, with what is expected of both servers.
+//! Scripts: YAML files of requests, with the expected responses of both servers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,23 +7,22 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A script as it stands in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
-    /// The file's name; also that of the namespace, with hyphens.
+    /// The file's name. With hyphens it is also the namespace.
     #[serde(skip)]
     pub(crate) name: String,
-    /// Names for parts of paths and bodies, which stand there in braces.
+    /// Values for names in braces in paths and bodies.
     #[serde(default, rename = "let")]
     pub(crate) names: BTreeMap<String, String>,
     /// Objects that are created before the first step, such as CustomResourceDefinitions.
     #[serde(default)]
     pub(crate) before: Vec<Value>,
-    /// Whether the kinds of `crds/` are needed.
+    /// True if the script needs the kinds of `crds/`.
     #[serde(default)]
     pub(crate) jobs: bool,
-    /// Whether the script runs without others beside it.
+    /// True if no other script may run at the same time.
     #[serde(default)]
     pub(crate) alone: bool,
     pub(crate) steps: Vec<Step>,
@@ -46,15 +45,15 @@ pub(crate) struct Step {
 
     pub(crate) path: Option<String>,
     pub(crate) body: Option<Value>,
-    /// A body that is sent as it is, such as invalid JSON.
+    /// A body that is sent unchanged, such as invalid JSON.
     pub(crate) text: Option<String>,
-    /// The body's media type; JSON unless given.
+    /// The body's media type. Default: JSON.
     pub(crate) r#type: Option<String>,
     pub(crate) accept: Option<String>,
-    /// The status code that both have to answer with.
+    /// The status code that both servers must return.
     pub(crate) code: Option<u16>,
-    /// Repeats the call until it is answered with that code: what another call changed is known to a real server's
-    /// admission a moment later.
+    /// Repeats the call until the response has that code, because the admission of a real server sees the effect of
+    /// another call with a delay.
     #[serde(default)]
     pub(crate) again: bool,
     pub(crate) lines: Option<usize>,
@@ -66,24 +65,24 @@ pub(crate) struct Step {
     #[serde(default)]
     pub(crate) until: BTreeMap<String, Value>,
 
-    /// Values that later steps use by name: pointers into the answer.
+    /// Pointers into the response. Later steps use their values by name.
     #[serde(default)]
     pub(crate) keep: BTreeMap<String, String>,
-    /// Where the two differ on purpose.
+    /// The intended differences.
     #[serde(default)]
     pub(crate) differs: Vec<Named>,
 }
 
-/// A difference that is known: it has a reason, and both sides stay as they are.
+/// An intended difference, with its reason and both values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {
-    /// A pointer into the masked answer: `/code`, `/body/…`, `/lines/…`.
+    /// A pointer into the masked response: `/code`, `/body/…`, `/lines/…`.
     pub(crate) at: String,
     pub(crate) why: String,
-    /// Absent if the real API server has no such member.
+    /// `None` if the real API server has no such member.
     pub(crate) real: Option<Value>,
-    /// Absent if the in-memory API has no such member.
+    /// `None` if the in-memory API has no such member.
     pub(crate) memory: Option<Value>,
 }
 
@@ -102,7 +101,7 @@ impl Script {
 }
 
 impl Step {
-    /// What the step does, for messages.
+    /// Returns a description of the step for messages.
     pub(crate) fn title(&self) -> String {
         let parts = [
             ("", &self.send),

@@ -13,7 +13,7 @@ use crate::agent::{Agent, StartError};
 use crate::volumes::{Mount, rewrite};
 
 /// The interval of checks. A kubelet takes up to a minute or two.
-const INTERVAL: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A container's files.
 pub(super) struct Watched {
@@ -45,7 +45,7 @@ impl Files {
 
     fn look(&mut self, watched: Watched) {
         self.looks.spawn(async move {
-            sleep(INTERVAL).await;
+            sleep(CHECK_INTERVAL).await;
             let now = watched.agent.mounts(&watched.pod, &watched.container).await;
             (watched, now)
         });

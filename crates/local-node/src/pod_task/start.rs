@@ -21,10 +21,10 @@ use crate::process::{self, Exit, Launch, Output};
 use crate::volumes::Mount;
 
 /// The wait before a retry if something is missing that a container needs.
-const CONFIG_RETRY: Duration = Duration::from_secs(2);
+const CONFIG_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The wait before a retry if names of pods are missing that are about to be created.
-const NAME_RETRY: Duration = Duration::from_millis(100);
+const NAME_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 impl PodTask {
     /// Starts a container, or records the reason that it does not start.
@@ -114,10 +114,10 @@ impl PodTask {
     fn set_waiting(&mut self, at: usize, problem: &StartError) {
         let (reason, start) = match problem {
             StartError::Prepare(PrepareError::NoCommand { .. }) => ("ImageCommandUnknown", Start::Never),
-            StartError::Name(_) => ("ContainerCreating", Start::At(Instant::now() + NAME_RETRY)),
+            StartError::Name(_) => ("ContainerCreating", Start::At(Instant::now() + NAME_RETRY_DELAY)),
             StartError::Prepare(PrepareError::Config(_)) | StartError::Api(_) => (
                 "CreateContainerConfigError",
-                Start::At(Instant::now() + CONFIG_RETRY),
+                Start::At(Instant::now() + CONFIG_RETRY_DELAY),
             ),
         };
         self.containers[at].state = RunState::Waiting {

@@ -10,7 +10,7 @@ use crate::kill::signal_group;
 use crate::status::StopCause;
 
 /// The grace period in seconds of a pod that does not set one.
-const DEFAULT_GRACE: i64 = 30;
+const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// The ordered end of the pod's processes.
 pub(super) struct Stop {
@@ -27,7 +27,7 @@ impl PodTask {
             .spec
             .as_ref()
             .and_then(|spec| spec.termination_grace_period_seconds);
-        let seconds = seconds.or(spec).unwrap_or(DEFAULT_GRACE);
+        let seconds = seconds.or(spec).unwrap_or(DEFAULT_GRACE_SECONDS);
         self.capped(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 

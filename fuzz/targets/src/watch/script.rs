@@ -12,7 +12,7 @@ use kube::client::Body;
 pub(super) const RESOURCES: [&str; 3] = ["mxjobs", "pods", "services"];
 
 /// The maximum number of responses. More responses find nothing new, and take long.
-const MOST_ANSWERS: usize = 64;
+const MAX_ANSWERS: usize = 64;
 
 /// The end of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8]) -> Answers {
     let mut answers = Answers::new();
     let starts = |at: usize| bytes[at..].starts_with(b"> ") && (at == 0 || bytes[at - 1] == b'\n');
     let starts: Vec<usize> = (0..bytes.len()).filter(|at| starts(*at)).collect();
-    for (n, start) in starts.iter().take(MOST_ANSWERS).enumerate() {
+    for (n, start) in starts.iter().take(MAX_ANSWERS).enumerate() {
         let end = starts.get(n + 1).copied().unwrap_or(bytes.len());
         let section = &bytes[*start..end];
         let line = section.iter().position(|b| *b == b'\n').unwrap_or(section.len());
