@@ -21,7 +21,8 @@ pub const MAX_DEPTH: usize = 256;
 /// The memory in bytes that the values of a file may take, aliases expanded, before the length of the text is added.
 const BASE_BUDGET_BYTES: usize = 24 << 20;
 
-/// The bytes of memory added to [`BASE_BUDGET_BYTES`] for each byte of the text. A manifest in flow style takes up to 14.
+/// The bytes of memory added to [`BASE_BUDGET_BYTES`] for each byte of the text. A manifest in flow style takes up to
+/// 14.
 const BUDGET_PER_BYTE: usize = 16;
 
 /// The bytes of memory of one value with a path of usual length, without its text.

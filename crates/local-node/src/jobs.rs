@@ -118,8 +118,8 @@ impl Jobs {
     /// Adds the jobs of all documents of a manifest. Their kinds must have been added before.
     ///
     /// # Errors
-    /// [`RunError::Manifest`] with all errors: the text is not YAML, an object is not a valid job of an added kind, or a
-    /// job is a duplicate.
+    /// [`RunError::Manifest`] with all errors: the text is not YAML, an object is not a valid job of an added kind, or
+    /// a job is a duplicate.
     pub fn yaml(self, text: &str) -> Result<Self, RunError> {
         self.manifest("<yaml>", text)
     }
@@ -201,9 +201,9 @@ impl Jobs {
         known.join(", ")
     }
 
-    /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with)) are
-    /// added to its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime that has
-    /// I/O and time enabled.
+    /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))
+    /// are added to its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime
+    /// that has I/O and time enabled.
     ///
     /// # Errors
     /// No job was added, the machine lacks something that the node needs, or the in-memory API rejects a job.
