@@ -34,13 +34,8 @@ pub use run::Run;
 
 use run::{ReadStatus, changes};
 
-<<<<<<< HEAD
-/// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
-/// than a cluster.
-=======
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
 /// cluster.
->>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
 const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// The longest time between SIGTERM and SIGKILL.
@@ -307,11 +302,7 @@ fn namespace_of(job: &impl ResourceExt) -> String {
 fn options(accelerators: Accelerators) -> Options {
     Options {
         settings: Settings {
-<<<<<<< HEAD
             success_grace_period: SUCCESS_GRACE_PERIOD,
-=======
-            success_hold: SUCCESS_GRACE_PERIOD,
->>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
             accelerators: Arc::new(accelerators),
             ..Settings::default()
         },

@@ -14,13 +14,7 @@ fn jobs() {
 // region: definition
 #[test]
 fn definition() {
-<<<<<<< HEAD
-    let uncovered =
-        training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
-    assert_eq!(uncovered, [""; 0], "rejected by validate but by no rule");
-=======
     let uncovered = training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
     assert_eq!(uncovered, [""; 0], "rejected by validate but by no CEL rule");
->>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
 }
 // endregion: definition

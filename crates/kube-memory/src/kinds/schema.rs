@@ -16,13 +16,8 @@ pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>)
 }
 
 /// Returns `None` for a violation that a server accepts.
-<<<<<<< HEAD
 fn cause(violation: &Violation<'_>) -> Option<Cause> {
     let at = violation.path.to_string();
-=======
-fn cause(breach: &Breach<'_>) -> Option<Cause> {
-    let at = breach.path.to_string();
->>>>>>> 87c47a34 (Rewrite the documentation of kube-memory, local runs and the example; name constants for what they bound)
     let invalid = |value: &Value, should: &str| {
         let why = format!("{at} in body {should}");
         Some(Cause::invalid(at.as_str(), value, &why))
