@@ -145,7 +145,9 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
     assert_eq!(reading("v1", "compatibility: MXNetOperator"), (said, fails));
     let (told, then) = reading("v1alpha2", "compatibility: TrainingOperator");
     assert!(
-        told.starts_with("Rules of the training operator apply, because spec.compatibility is TrainingOperator: "),
+        told.starts_with(
+            "Rules of the training operator apply, because spec.compatibility is TrainingOperator: "
+        ),
         "{told}"
     );
     assert_eq!(then, restarts);

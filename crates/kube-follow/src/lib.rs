@@ -56,7 +56,7 @@ mod watch;
 pub use backoff::{backoff, millis};
 pub use call::{CallError, CallTimeout};
 pub use version::Version;
-pub use watch::{Event, Parse, DEFAULT_SILENCE_TIMEOUT, Watch};
+pub use watch::{DEFAULT_SILENCE_TIMEOUT, Event, Parse, Watch};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -183,9 +183,11 @@ impl<'t> DocumentParser<'t> {
                 self.count(at, weight.values)?;
                 self.charge(
                     at,
-                    weight
-                        .bytes
-                        .saturating_add(weight.values.saturating_mul(self.path.saturating_sub(USUAL_PATH_BYTES))),
+                    weight.bytes.saturating_add(
+                        weight
+                            .values
+                            .saturating_mul(self.path.saturating_sub(USUAL_PATH_BYTES)),
+                    ),
                 )?;
                 if self.depth + weight.depth > MAX_DEPTH {
                     return error(
@@ -329,11 +331,7 @@ fn merged_entries(value: Node) -> Parsed<Vec<Entry>> {
             }
             Ok(all)
         }
-        Content::Scalar(_) => error(
-            at,
-            "the value of '<<' must be a mapping",
-            "write '<<: *anchor'",
-        ),
+        Content::Scalar(_) => error(at, "the value of '<<' must be a mapping", "write '<<: *anchor'"),
     }
 }
 

@@ -93,7 +93,10 @@ fn read_bounded(input: impl Read, max: u64) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn too_large(max: u64) -> io::Error {
-    io::Error::other(format!("must be at most {} MiB; split it into several files", max >> 20))
+    io::Error::other(format!(
+        "must be at most {} MiB; split it into several files",
+        max >> 20
+    ))
 }
 
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
@@ -165,7 +168,10 @@ mod tests {
     fn an_input_without_an_end_is_read_up_to_the_bound() {
         let mut input = Endless(0);
         let error = read_bounded(&mut input, 2 << 20).unwrap_err();
-        assert_eq!(error.to_string(), "must be at most 2 MiB; split it into several files");
+        assert_eq!(
+            error.to_string(),
+            "must be at most 2 MiB; split it into several files"
+        );
         assert_eq!(input.0, (2 << 20) + 1);
         assert_eq!(read_bounded(&b"a: 1"[..], 4).unwrap(), b"a: 1");
         assert!(read_bounded(&b"a: 12"[..], 4).is_err());

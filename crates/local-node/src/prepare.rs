@@ -225,7 +225,11 @@ fn add_host_variables(
         );
     }
     for (name, value) in &host_variables.others {
-        env.default_to(name, value, "images are not pulled, so the value is this machine's");
+        env.default_to(
+            name,
+            value,
+            "images are not pulled, so the value is this machine's",
+        );
     }
     let spec = sources.pod.spec.as_ref();
     let hostname = spec
@@ -349,7 +353,11 @@ fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount
         ("livenessProbe", container.liveness_probe.is_some()),
     ];
     for (probe, _) in probes.into_iter().filter(|(_, set)| *set) {
-        found.push(setting(probe, set(), "probes are not run; a running container is ready"));
+        found.push(setting(
+            probe,
+            set(),
+            "probes are not run; a running container is ready",
+        ));
     }
     if container.lifecycle.is_some() {
         found.push(setting("lifecycle", set(), "hooks are not run"));

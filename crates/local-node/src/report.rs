@@ -14,7 +14,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Returns the delays between attempts: doubling, bounded, without end.
 pub(super) fn retries() -> impl Iterator<Item = Duration> + Send {
-    std::iter::successors(Some(FIRST_RETRY_DELAY), |delay| Some((*delay * 2).min(MAX_RETRY_DELAY)))
+    std::iter::successors(Some(FIRST_RETRY_DELAY), |delay| {
+        Some((*delay * 2).min(MAX_RETRY_DELAY))
+    })
 }
 
 /// Sends the statuses of one pod in order, each until it has arrived. While a status is being sent or cannot be sent,

@@ -104,7 +104,10 @@ impl TrainingJob for FarmJob {
     // region: validation
     /// The operator and the API server both check these requirements. The API server rejects a job that violates one.
     fn requirements() -> Vec<Requirement<Self>> {
-        let (problem, remedy) = ("must have a Head, because only a Head hands out tasks", "add a Head with 1 replica");
+        let (problem, remedy) = (
+            "must have a Head, because only a Head hands out tasks",
+            "add a Head with 1 replica",
+        );
         vec![Requirement::any_of(&[HEAD], problem, remedy)]
     }
     // endregion: validation

@@ -14,7 +14,8 @@ fn jobs() {
 // region: definition
 #[test]
 fn definition() {
-    let uncovered = training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
+    let uncovered =
+        training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
     assert_eq!(uncovered, [""; 0], "rejected by validate but by no CEL rule");
 }
 // endregion: definition

@@ -267,8 +267,7 @@ impl TrainingJob for MPIJob {
     fn definition() -> CustomResourceDefinition {
         let field = Self::FRAMEWORK.roles_field;
         let mut definition = tidy_definition(Self::crd(), &[field]);
-        let replicas =
-            "The number of replicas. Default: 1 for the Launcher, 0 for the Worker. A role with 0 replicas is absent.";
+        let replicas = "The number of replicas. Default: 1 for the Launcher, 0 for the Worker. A role with 0 replicas is absent.";
         without_default_replicas(&mut definition, field, replicas);
         definition
     }

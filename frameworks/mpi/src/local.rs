@@ -16,7 +16,9 @@ const SHELLS: [&str; 3] = [
 /// because processes must not find the files of other pods on the same machine.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if [DELIVERY, OWN_DELIVERY].contains(&&*pod.container) {
-        environment.skip_container("the node starts processes in other pods without kubectl, and waits for the pods");
+        environment.skip_container(
+            "the node starts processes in other pods without kubectl, and waits for the pods",
+        );
         return;
     }
     let temporary = pod.temporary.display().to_string();

@@ -79,9 +79,7 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
         (
             "v1",
             "backoffLimit: 1",
-            Some(format!(
-                "{stand_alone} backoffLimit is at the top of the spec"
-            )),
+            Some(format!("{stand_alone} backoffLimit is at the top of the spec")),
         ),
         (
             "v1",

@@ -91,7 +91,11 @@ impl TrainingJob for PaddleJob {
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         if let (Some(servers), None) = (topology.role(MASTER), topology.role(WORKER)) {
             let problem = "parameter servers without workers wait forever";
-            warnings.push(&*servers.field, problem, "add a Worker, or rename this role to Worker");
+            warnings.push(
+                &*servers.field,
+                problem,
+                "add a Worker, or rename this role to Worker",
+            );
         }
         if self.spec.elastic_policy.is_some() {
             warnings.push(

@@ -13,10 +13,7 @@ use crate::environment::WORKER;
 const C10D: &str = "c10d";
 const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
 
-const BOUNDS: [&str; 2] = [
-    "must be at most maxReplicas",
-    "lower it, or raise maxReplicas",
-];
+const BOUNDS: [&str; 2] = ["must be at most maxReplicas", "lower it, or raise maxReplicas"];
 
 const TOO_MANY: [&str; 2] = [
     "must be at least the number of workers, because further workers would not train",

@@ -31,7 +31,9 @@ impl Failures {
     /// Returns true if a list may be made without a wait, and records it. A restarted server does not serve versions
     /// from before. The failures during its absence are then no reason to wait.
     pub(super) fn may_list_at_once(&mut self) -> bool {
-        let may = self.listed.is_none_or(|listed| listed.elapsed() >= MIN_IMMEDIATE_LIST_INTERVAL);
+        let may = self
+            .listed
+            .is_none_or(|listed| listed.elapsed() >= MIN_IMMEDIATE_LIST_INTERVAL);
         if may {
             self.listed = Some(Instant::now());
         }
@@ -41,7 +43,10 @@ impl Failures {
     /// Records one more failure and returns the wait after it. A successful list does not reset the count, because
     /// the watch behind it may fail.
     pub(super) fn next_wait(&mut self, resource: &str) -> Duration {
-        if self.waited.is_some_and(|waited| waited.elapsed() >= FAILURES_RESET_AFTER) {
+        if self
+            .waited
+            .is_some_and(|waited| waited.elapsed() >= FAILURES_RESET_AFTER)
+        {
             self.count = 0;
         }
         self.count = (self.count + 1).min(MAX_COUNTED_FAILURES);

@@ -60,7 +60,10 @@ pub(crate) fn metadata(meta: &Members, causes: &mut Vec<Cause>) {
         }
     }
     if size > MAX_ANNOTATIONS_BYTES {
-        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS_BYTES as u64));
+        causes.push(Cause::too_long(
+            "metadata.annotations",
+            MAX_ANNOTATIONS_BYTES as u64,
+        ));
     }
     for (index, finalizer) in array(meta.get("finalizers")).enumerate() {
         let name = finalizer.as_str().unwrap_or_default();

@@ -173,7 +173,9 @@ async fn b14_a_kind_that_is_not_served_for_a_while_stops_no_other() {
     let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
     operator
         .0
-        .wait_for_line("the API server does not serve the resource; it is watched once its definition is installed")
+        .wait_for_line(
+            "the API server does not serve the resource; it is watched once its definition is installed",
+        )
         .await;
     run_other(&cluster, &stage, "first").await;
     let absent = "training_operator_crd_missing{resource=\"mxjobs.kubeflow.org\"}";
