@@ -1,5 +1,5 @@
 //! Watches of servers that respond late, never, or with errors in every place.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::VecDeque;
 use std::io;

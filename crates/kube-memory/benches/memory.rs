@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, missing_docs)] // A measurement may fail by panic.
+#![expect(clippy::unwrap_used, reason = "a measurement may fail by panic")]
 //! Measures the in-memory API's time for the requests of a job's life: `cargo bench -p kube-memory`. The goal is 20
 //! to 30 µs a request within the server.
 //!

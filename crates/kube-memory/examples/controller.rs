@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an example may fail by panic")]
+#![expect(clippy::unwrap_used, reason = "an example may fail by panic")]
 //! A controller with a kind of its own, and its tests against the in-memory API.
 //!
 //! Each `Greeting` gets a config map with its text. `cargo run -p kube-memory --example controller` shows what the

@@ -1,6 +1,6 @@
 //! Tests the errors of a bad manifest in a program whose `local` command is [`local_node::main`].
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! The requests of the node agent, recorded by a scripted API server.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

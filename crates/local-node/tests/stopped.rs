@@ -1,5 +1,5 @@
 //! A pod that was stopped from outside is distinguished from one that failed by itself.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

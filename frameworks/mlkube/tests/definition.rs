@@ -1,5 +1,4 @@
 //! Checks that the definitions and `validate` report the same errors.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::testing::check_definition;
 use training_job_mlkube::{MxJob, TfJob};

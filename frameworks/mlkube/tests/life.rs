@@ -1,5 +1,5 @@
 //! Scenarios of MxJobs and TfJobs.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use jiff::Timestamp;
 use kube::api::{Api, DeleteParams};

@@ -1,7 +1,6 @@
 //! Scenarios of MPIJobs. The launcher starts last and decides the job's end.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::api::rbac::v1::Role;

@@ -1,7 +1,6 @@
 //! The launcher's permissions: no object of an MPIJob refers to an object that the job does not control.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! The optional fields of an MXJob, and the maximum length of its configuration.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::validate::MAX_ENV_BYTES;
 use training_job::{Settings, render, validate};

@@ -1,8 +1,7 @@
 //! A compact job has one service, and one ConfigMap for the common part of the environment. Its processes see the
 //! same variables as those of a plain job.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::Api;

@@ -1,8 +1,5 @@
 //! Checks that the committed definition is up to date, and that it and `validate` report the same errors.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,8 +1,5 @@
 //! The error messages of invalid jobs: one job for each mistake in `invalid/`, and the messages in `snapshots/`.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 
 use serde_json::{Value, json};

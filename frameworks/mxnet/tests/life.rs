@@ -1,9 +1,6 @@
 //! Scenarios of MXJobs: the conditions Running and Succeeded, restarts, and the differences between the two shapes.
 //! `#n` is a defect of the Go operator v1.8.1 that the scenario must not show.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use training_job::api::SuccessPolicy;
 use training_job_mxnet::MXJob;
 

@@ -1,7 +1,6 @@
 //! The scheduler for all pods, which early manifests set in addition to those of the roles.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::{Settings, render, validate};
 use training_job_mxnet::MXJob;

@@ -1,8 +1,5 @@
 //! The compatibility mode of a job, and its effects.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use training_job::TrainingJob;
 use training_job::api::CleanPodPolicy;
 use training_job_mxnet::{Compatibility, MXJob, MXJobSpec};

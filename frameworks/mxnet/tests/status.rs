@@ -1,7 +1,6 @@
 //! The additional status fields of an MXJob, and the status that a manifest may contain.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::{Value, json};
 use training_job::TrainingJob;

@@ -1,9 +1,6 @@
 //! The warnings about valid jobs that are almost certainly mistakes: one job in `warned/` for each snapshot with the
 //! job and its warnings.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 
 use training_job::render::warnings;

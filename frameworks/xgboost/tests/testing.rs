@@ -1,6 +1,6 @@
 //! The error messages of `training_job::testing` for incorrect snapshots.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::testing::snapshots;
 use training_job_xgboost::XGBoostJob;

@@ -1,6 +1,6 @@
 //! The checks of the fuzz targets. Each check is a function from bytes, and a panic is a finding.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -1,6 +1,6 @@
 //! Runs the targets on the committed corpora, without a fuzzer, so that earlier findings stay fixed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
 use std::path::Path;

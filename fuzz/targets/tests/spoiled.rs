@@ -4,7 +4,7 @@
 //! The cases are the same every time. For other or more cases: `SPOILED_SEED=7 SPOILED_CASES=20000 cargo test -p
 //! training-job-fuzz-targets --test spoiled`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::{Map, Value, json};
 use training_job_fuzz_targets::status;

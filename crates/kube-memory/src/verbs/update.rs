@@ -209,7 +209,10 @@ impl Server {
     }
 
     /// Stores a new state of an object. Fields that the client must not change keep their values.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each caller has its own combination of these values"
+    )]
     fn update(
         &mut self,
         request: &Request,

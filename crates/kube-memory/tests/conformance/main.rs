@@ -1,7 +1,7 @@
 //! The in-memory API responds like a real server. Scripts of requests are sent to both, and every response must be
 //! the same. See "Is the simulated API server a true one?" in docs/maintainers/reliability.md.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
