@@ -74,7 +74,7 @@ def train(rank, ranks):
     everywhere = NamedSharding(mesh, PartitionSpec())
     own = spirals(POINTS // ranks, seed=1 + rank)
     x, arm = (jax.make_array_from_process_local_data(spread, part) for part in own)
-    # Every process starts elsewhere, and takes what the first has.
+    # Every process starts with other values and takes those of process 0.
     model = multihost_utils.broadcast_one_to_all(new_model(seed=rank))
     model = jax.device_put(model, everywhere)
     speed = jax.tree.map(jnp.zeros_like, model)
@@ -90,7 +90,7 @@ def train(rank, ranks):
 
 def main():
     rank, ranks = int(os.environ["PROCESS_ID"]), int(os.environ["NUM_PROCESSES"])
-    # A job of one worker has nobody to wait for.
+    # A single worker needs no barrier.
     if ranks > 1:
         address = f"{os.environ['COORDINATOR_ADDRESS']}:{os.environ['COORDINATOR_PORT']}"
         jax.distributed.initialize(address, ranks, rank)

@@ -80,8 +80,8 @@ if __name__ == "__main__":
     try:
         code = main()
     except BaseException:
-        # An ordinary exit would wait for ever for the other ranks, which wait for
-        # this one: leave at once, so that mpirun ends the others.
+        # An ordinary exit would wait forever for the other ranks, which wait for
+        # this one. Exit at once, so that mpirun ends the others.
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)

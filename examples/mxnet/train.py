@@ -19,7 +19,7 @@ import time
 import traceback
 
 # In a scheduler or server this line does the whole work: the import serves until
-# all the workers are done, then exits. Only workers come past it.
+# all the workers are done, then exits. Only workers get past it.
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
@@ -75,7 +75,7 @@ def main():
     data, label = data[rank::workers], label[rank::workers]
     test_data, test_label = spirals(600, seed=2)
 
-    # Each worker starts elsewhere, so only the store can have made them agree.
+    # Each worker starts with other values, so that only the store makes them agree.
     mx.random.seed(rank)
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Dense(48, activation="tanh", in_units=2))
@@ -123,8 +123,8 @@ if __name__ == "__main__":
     try:
         code = main()
     except BaseException:
-        # An ordinary exit would wait for ever for the other workers, which wait
-        # for this one: leave at once, so that the operator sees the failure.
+        # An ordinary exit would wait forever for the other workers, which wait
+        # for this one. Exit at once, so that the operator sees the failure.
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)

@@ -161,7 +161,7 @@ def main():
     replica = config["cluster"][role][index]
     first = config["cluster"]["tunertracker"][0]
     tracker = (first["url"], first["port"])
-    # A server without a key is refused, and the annotation is optional.
+    # A server without a key is rejected, and the annotation is optional.
     key = config["labels"].get("tunerserver") or "default"
     print(f"{role}-{index}: port {replica['port']}, tracker {tracker[0]}:{tracker[1]}", flush=True)
 

@@ -48,7 +48,7 @@ def digest(model):
 
 def train(rank, ranks):
     data, labels = spirals(POINTS // ranks, seed=1 + rank)
-    paddle.seed(rank)  # each starts elsewhere, so only DataParallel can have made them agree
+    paddle.seed(rank)  # other values in each rank, so that only DataParallel makes them agree
     network = nn.Sequential(nn.Linear(2, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, ARMS))
     model = paddle.DataParallel(network)
     optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())

@@ -29,7 +29,7 @@ import torch.distributed as dist
 POINTS = 1200  # of all the ranks together
 TRUTH = torch.tensor([2.0, -3.4, 4.2])
 RATE = 0.3
-TARGET = 0.02  # how far each weight may be from the truth
+TARGET = 0.02  # maximum error of each weight
 
 
 def points():
@@ -85,9 +85,9 @@ def main():
     print(f"RESULT rank={rank} of {ranks} w={[round(w, 3) for w in weights.tolist()]} weights={digest}", flush=True)
     digests = [None] * ranks
     dist.all_gather_object(digests, digest)
-    dist.barrier()  # rank 0 has the store that the others still ask
+    dist.barrier()  # rank 0 serves the store that the others still use
     if rank == 0 and path.exists():
-        os.replace(path, path.with_name("model.pt"))  # the next job begins anew
+        os.replace(path, path.with_name("model.pt"))  # the next job starts from the beginning
     dist.destroy_process_group()
     if set(digests) != {digest}:
         return 4

@@ -55,7 +55,7 @@ def everybodys(own):
 
 def train(rank, ranks):
     data, labels = spirals(POINTS // ranks, seed=1 + rank)
-    torch.manual_seed(rank)  # each starts elsewhere, so only DDP can have made them agree
+    torch.manual_seed(rank)  # other values in each rank, so that only DDP makes them agree
     network = nn.Sequential(nn.Linear(2, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, ARMS))
     model = DistributedDataParallel(network)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
@@ -81,7 +81,7 @@ def main():
     weights = digest(model)
     print(f"RESULT rank={rank} of {ranks} accuracy={accuracy:.3f} weights={weights}", flush=True)
     same = set(everybodys(weights)) == {weights}
-    dist.barrier()  # rank 0 has the store that the others still ask
+    dist.barrier()  # rank 0 serves the store that the others still use
     dist.destroy_process_group()
     if not same:
         return 4

@@ -17,11 +17,11 @@ STEPS = 200
 RATE = 0.1
 TARGET = 0.001  # mean squared error
 
-# A worker alone has no TF_CONFIG.
+# A single worker has no TF_CONFIG.
 task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"index": 0}}'))["task"]["index"]
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 with strategy.scope():
-    # What replicas subtract is averaged over all.
+    # Gradients are averaged over all replicas.
     weights = tf.Variable(tf.zeros([3, 1]), aggregation=tf.VariableAggregation.MEAN)
 
 

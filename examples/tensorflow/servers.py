@@ -17,7 +17,7 @@ TARGET = 0.001  # mean squared error
 
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 if resolver.task_type in ("ps", "worker"):
-    # A replica that is not there yet is waited for.
+    # The coordinator waits for replicas that have not started yet.
     os.environ["GRPC_FAIL_FAST"] = "use_caller"
     tf.distribute.Server(
         resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"

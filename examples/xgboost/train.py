@@ -25,7 +25,7 @@ from xgboost.tracker import RabitTracker
 
 POINTS = 3000  # of all the ranks together
 TARGET = 0.95  # accuracy on points that no rank trains on
-PATIENCE = 90  # seconds for names to resolve and a port to be free again
+START_TIMEOUT = 90  # seconds for names to resolve and a port to be free again
 
 
 def moons(points, seed):
@@ -40,7 +40,7 @@ def moons(points, seed):
 
 def patiently(attempt):
     """What attempt() gives once it works."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + START_TIMEOUT
     while True:
         try:
             return attempt()
@@ -103,7 +103,7 @@ def main():
     if rank == 0:
         tracker = start_tracker(host, port, ranks)
     else:
-        time.sleep(1)  # a rank that comes before the tracker is not tried again for six seconds
+        time.sleep(1)  # a rank that starts before the tracker retries only after six seconds
     with collective.CommunicatorContext(
         dmlc_tracker_uri=host,
         dmlc_tracker_port=port,

@@ -62,7 +62,7 @@ def worker(port):
             for line in lines:
                 print(count(int(line)), file=lines, flush=True)
     except OSError:
-        pass  # the head is gone; the operator knows whether that is well
+        pass  # the head has ended; the operator decides whether the job has succeeded
 
 
 if __name__ == "__main__":
