@@ -37,7 +37,7 @@ pub fn values(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usiz
 
 /// Mutates a script of responses. Each line of it is JSON or starts a response. Lines are also swapped, copied and
 /// removed.
-pub fn answers(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+pub fn responses(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {
         let mut lines: Vec<Vec<u8>> = bytes.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
         let (one, other) = (random.below(lines.len()), random.below(lines.len()));

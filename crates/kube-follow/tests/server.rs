@@ -198,13 +198,13 @@ async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
 async fn a_410_leads_to_a_list_wherever_it_comes() {
     let error = |code| json!({"type": "ERROR", "object": status(code, &Value::Null)});
     let as_event = |line| Reply::watch(vec![(5, line)], Some(0));
-    let as_answer = |code| Reply::refusal(code, &Value::Null);
+    let as_response = |code| Reply::refusal(code, &Value::Null);
     // A line that is a status instead of an event.
     let bare = |code| as_event(status(code, &Value::Null));
     for (at, gone, other) in [
         (5, as_event(error(410)), as_event(error(500))),
         (5, bare(410), bare(500)),
-        (0, as_answer(410), as_answer(500)),
+        (0, as_response(410), as_response(500)),
     ] {
         let made = verbs(vec![Reply::list("7", ""), gone]).await;
         assert_eq!(made, [(0, "list"), (0, "watch"), (at, "list")]);

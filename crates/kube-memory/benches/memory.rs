@@ -84,9 +84,9 @@ async fn main() {
         let (spent, mut endpoint) = (spent.clone(), endpoint.clone());
         async move {
             let begin = Instant::now();
-            let answer = endpoint.call(request).await;
+            let response = endpoint.call(request).await;
             spent.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            answer
+            response
         }
     });
     let client = Client::new(timed, "default");

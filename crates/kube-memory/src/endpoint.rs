@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 
 use crate::request::{Request, failure::Failure};
-use crate::server::Answer;
+use crate::server::ServerResponse;
 use crate::shared::Shared;
 use crate::store::watch::Next;
 
@@ -48,13 +48,13 @@ where
         let shared = self.shared.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            let answer = match body.collect().await {
+            let response = match body.collect().await {
                 Ok(body) => Request::new(parts.method, &parts.uri, &parts.headers, body.to_bytes())
                     .map(|request| shared.handle(&request)),
                 Err(error) => Err(Failure::bad_request(format!("the body cannot be read: {error}"))),
             };
-            let answer = answer.unwrap_or_else(|failure| Answer::failure(&failure));
-            Ok(respond(&shared, answer, watch_seconds(parts.uri.query())))
+            let response = response.unwrap_or_else(|failure| ServerResponse::failure(&failure));
+            Ok(respond(&shared, response, watch_seconds(parts.uri.query())))
         })
     }
 }
@@ -69,16 +69,16 @@ fn watch_seconds(query: Option<&str>) -> u64 {
         .unwrap_or(DEFAULT_WATCH_SECONDS)
 }
 
-fn respond(shared: &Arc<Shared>, answer: Answer, seconds: u64) -> Response<Reply> {
+fn respond(shared: &Arc<Shared>, response: ServerResponse, seconds: u64) -> Response<Reply> {
     let mut media_type = "application/json";
-    let (code, body) = match answer {
-        Answer::Done { code, body } => {
+    let (code, body) = match response {
+        ServerResponse::Done { code, body } => {
             if !body.starts_with(b"{") {
                 media_type = "text/plain; charset=utf-8";
             }
             (code, Content::Whole(Some(body)))
         }
-        Answer::Watch { kind, id } => {
+        ServerResponse::Watch { kind, id } => {
             let stream = WatchBody {
                 shared: shared.clone(),
                 kind,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::request::Request;
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::store::watch::Watch;
 
 pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
@@ -37,7 +37,7 @@ impl Shared {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handle(&self, request: &Request) -> Answer {
+    pub(crate) fn handle(&self, request: &Request) -> ServerResponse {
         let now = (self.clock)();
         self.locked(|server| server.handle(request, now))
     }

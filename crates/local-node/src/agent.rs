@@ -44,7 +44,6 @@ pub(super) struct Agent {
 /// resolve a name again; here its environment is set once.
 const MISSING_NAME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A pod that exists.
 struct Sibling {
     /// The UID of its controller.
     controller: Option<String>,

@@ -69,7 +69,6 @@ pub(super) trait PodApi: Send + Sync + 'static {
     ) -> ApiFuture<'a, Option<BTreeMap<String, String>>>;
     /// Creates the node or updates its status.
     fn register<'a>(&'a self, node: &'a Node) -> ApiFuture<'a, ()>;
-    /// Removes the node.
     fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()>;
 }
 
@@ -89,12 +88,12 @@ impl KubeApi {
 
     /// Converts a conflict to [`ApiError::Gone`] if the pod no longer exists. A new pod of the same name has another
     /// UID, and causes the same conflict as a concurrent write.
-    async fn resolve_conflict<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
-        let Err(ApiError::Conflict(_)) = &answer else {
-            return answer.map(|_| ());
+    async fn resolve_conflict<T>(&self, pod: &PodRef, response: Result<T, ApiError>) -> Result<(), ApiError> {
+        let Err(ApiError::Conflict(_)) = &response else {
+            return response.map(|_| ());
         };
         match with_timeout(self.pods(&pod.namespace).get_opt(&pod.name)).await? {
-            Some(found) if found.uid().as_deref() == Some(pod.uid.as_str()) => answer.map(|_| ()),
+            Some(found) if found.uid().as_deref() == Some(pod.uid.as_str()) => response.map(|_| ()),
             _ => Err(ApiError::Gone),
         }
     }
@@ -102,7 +101,7 @@ impl KubeApi {
 
 pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
     match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
+        Ok(Ok(response)) => Ok(response),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
         Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Err(ApiError::Conflict(status.message)),
         Ok(Err(error)) => Err(ApiError::Failed(error.to_string())),
@@ -144,8 +143,8 @@ impl PodApi for KubeApi {
             // The UID makes the server reject the patch if the name belongs to another pod by now.
             let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
             let pods = self.pods(&pod.namespace);
-            let answer = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
-            self.resolve_conflict(pod, answer).await
+            let response = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
+            self.resolve_conflict(pod, response).await
         }
         .boxed()
     }
@@ -160,8 +159,8 @@ impl PodApi for KubeApi {
                 }),
                 ..DeleteParams::default()
             };
-            let answer = with_timeout(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
-            self.resolve_conflict(pod, answer).await
+            let response = with_timeout(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
+            self.resolve_conflict(pod, response).await
         }
         .boxed()
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::config::RestartBackoff;
 
-/// A container that has run this long without a restart starts its backoff anew.
+/// The time without a restart after which the backoff of a container starts from the beginning.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(600);
 
 /// The part of the pod's life in which a container runs.

@@ -20,7 +20,6 @@ use kube_follow::Event;
 /// The time beyond their grace period that pods may take to end at shutdown.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(10);
 
-/// Events of the watch.
 pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
 
 /// All pods that the watch has reported, and their tasks.

@@ -112,7 +112,6 @@ impl Folders {
         Ok(Opened(enter))
     }
 
-    /// Removes the pod's folder.
     pub(super) fn remove(&self, pod: &PodRef) {
         // A pod that never started has no folder.
         let _ = fs::remove_dir_all(self.pod(&pod.namespace, &pod.name));

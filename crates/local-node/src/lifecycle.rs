@@ -5,7 +5,6 @@ use tokio::time::Instant;
 
 use super::container::{ContainerRecord, ContainerType, RunState, Start};
 
-/// A pod's `restartPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestartPolicy {
     Always,
@@ -33,7 +32,6 @@ pub(super) fn should_restart(policy: RestartPolicy, type_: ContainerType, exit_c
     }
 }
 
-/// The pod's final phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FinalPhase {
     Succeeded,

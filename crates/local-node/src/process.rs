@@ -22,7 +22,6 @@ use super::logs::{LineSplitter, OutputLine, RunLog};
 /// process holds the pipe or the lines are not received.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The process to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) program: String,

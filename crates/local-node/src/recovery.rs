@@ -12,7 +12,6 @@ pub(super) enum FoundPod {
     New,
     /// The pod was started by an agent that is gone, and its processes are gone too.
     Lost,
-    /// The pod has ended.
     Ended,
 }
 

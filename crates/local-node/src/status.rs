@@ -26,9 +26,7 @@ pub(super) fn was_stopped(status: &PodStatus) -> bool {
 /// The reason that the agent ends a pod's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopCause {
-    /// The pod was deleted.
     Deleted,
-    /// The agent shuts down.
     NodeShutdown,
     /// The pod's `activeDeadlineSeconds` are over.
     Deadline,

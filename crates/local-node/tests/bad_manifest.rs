@@ -74,7 +74,7 @@ fn jobs() -> Jobs {
     Jobs::default().kind::<ToyJob>()
 }
 
-/// The errors of the good manifest with one change, without the file's name.
+/// Returns the errors of the good manifest with one change, without the file's name.
 fn errors(from: &str, to: &str) -> Vec<String> {
     assert!(GOOD.contains(from));
     match jobs().yaml(&GOOD.replacen(from, to, 1)) {
@@ -181,10 +181,10 @@ fn an_object_that_is_given_as_a_value_is_checked_against_its_schema() {
     );
 }
 
-/// Names the manifest to the child process of a test.
+/// The variable with the manifest for the child process of a test.
 const MANIFEST: &str = "BAD_MANIFEST";
 
-/// The child process of the test below; as a test of its own it does nothing.
+/// The child process of the test below. Without the variable it does nothing.
 #[test]
 fn program() {
     if let Some(file) = env::var_os(MANIFEST) {

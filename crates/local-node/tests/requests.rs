@@ -16,7 +16,7 @@ use local_node::{Node, NodeConfig, NodeEvent};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-type Answer = Response<UnsyncBoxBody<Bytes, std::convert::Infallible>>;
+type HttpResponse = Response<UnsyncBoxBody<Bytes, std::convert::Infallible>>;
 
 /// A server with one pod. It records every request that wrote an object or read values.
 struct Script {
@@ -41,12 +41,12 @@ impl Script {
         let script = Arc::clone(self);
         let service = tower::service_fn(move |request: Request<Body>| {
             let script = Arc::clone(&script);
-            async move { Ok::<_, std::convert::Infallible>(script.answer(request).await) }
+            async move { Ok::<_, std::convert::Infallible>(script.handle(request).await) }
         });
         Client::new(service, "ns")
     }
 
-    async fn answer(&self, request: Request<Body>) -> Answer {
+    async fn handle(&self, request: Request<Body>) -> HttpResponse {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -60,12 +60,12 @@ impl Script {
                 .map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
             return Response::new(StreamBody::new(frames).boxed_unsync());
         }
-        let (status, answer) = self.respond(&head.method, path, &body);
+        let (status, content) = self.respond(&head.method, path, &body);
         if !(head.method == Method::GET && path.ends_with("/pods")) {
             self.seen
                 .send_modify(|seen| seen.push((format!("{} {path}", head.method), body)));
         }
-        let body = Full::new(Bytes::from(answer.to_string()));
+        let body = Full::new(Bytes::from(content.to_string()));
         let mut response = Response::new(body.boxed_unsync());
         *response.status_mut() = status;
         response

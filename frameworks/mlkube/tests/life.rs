@@ -117,7 +117,7 @@ fn a_signal_restarts_the_whole_job_and_an_error_fails_it() {
     assert!(reason.contains("SERVER"), "{reason}");
 }
 
-/// It would run out of memory again.
+/// The container would run out of memory again.
 #[test]
 fn what_was_out_of_memory_is_not_restarted() {
     let valid_job: MxJob = serde_json::from_value(dist()).unwrap();

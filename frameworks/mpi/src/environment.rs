@@ -50,9 +50,9 @@ const KUBECTL: &str = "/opt/kube";
 const SLEEP: &str = "trap 'exit 143' TERM; sleep 365d & wait";
 
 /// Readable and executable for all.
-const SCRIPT: i32 = 0o555;
+const SCRIPT_MODE: i32 = 0o555;
 /// Readable for all.
-const FILE: i32 = 0o444;
+const FILE_MODE: i32 = 0o444;
 
 /// Returns the variables by which `mpirun` finds the workers and its remote shell. Returns none for a worker.
 pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
@@ -108,7 +108,7 @@ pub(crate) fn asks_for_gpu(role: &Role<'_>) -> bool {
 pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
     let is_launcher = replica.role.name() == LAUNCHER;
     let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
-    let mut files = vec![(objects::SHELL, SCRIPT)];
+    let mut files = vec![(objects::SHELL, SCRIPT_MODE)];
     if is_launcher {
         volumes.push(Volume {
             name: KUBECTL_VOLUME.to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut Po
             ..Volume::default()
         });
         mounts.push(mount_of(KUBECTL_VOLUME, KUBECTL));
-        files.extend([(objects::HOSTS, FILE), (objects::DISCOVERY, SCRIPT)]);
+        files.extend([(objects::HOSTS, FILE_MODE), (objects::DISCOVERY, SCRIPT_MODE)]);
     }
     volumes.push(config_volume(topology, &files));
     mounts.push(mount_of(CONFIG_VOLUME, CONFIG));

@@ -1,10 +1,9 @@
-//! How fast jobs become pods and services: `cargo bench --package training-job-mxnet --bench render`.
+//! Measures the rendering of jobs to pods and services: `cargo bench --package training-job-mxnet --bench render`.
 //!
 //! * 1,000 jobs of five replicas, from their YAML to the JSON that would be sent.
-//! * Growth: one job of ever more workers. `MX_CONFIG` names every replica in every pod, so the bytes
-//!   grow with the square; the time for each byte should not grow at all.
+//! * Growth: one job with more and more workers. `MX_CONFIG` contains every replica in every pod, so the bytes grow with
+//!   the square. The time for each byte should not grow.
 
-// A benchmark that cannot read its own job has found something.
 #![expect(clippy::unwrap_used, reason = "a measurement may fail by panic")]
 
 use std::hint::black_box;
@@ -48,7 +47,7 @@ spec:
     )
 }
 
-/// The bytes of all that a job gets, and how long it took to make them.
+/// Returns the bytes of all rendered objects of a job, and the time for the rendering.
 fn make(yaml: &str) -> (usize, Duration) {
     let begun = Instant::now();
     let job: MXJob = serde_saphyr::from_str(yaml).unwrap();
@@ -87,7 +86,7 @@ fn main() {
     );
     for workers in [1, 10, 100, 1_000] {
         let job: MXJob = serde_saphyr::from_str(&yaml("grow", 1, workers)).unwrap();
-        // The fastest of several: what else the machine does only adds.
+        // The fastest of several runs counts, because other work of the machine only adds time.
         let (bytes, took) = (0..5)
             .map(|_| make_of(&job))
             .min_by_key(|(_, took)| *took)

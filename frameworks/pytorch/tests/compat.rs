@@ -1,5 +1,5 @@
 //! Compares our objects of PyTorchJobs with those of the Go operator v1.8.1 on a real API server. They must be equal
-//! byte for byte, except at the paths in [`DIFFERENCES`] and for [`MORE_TOLD`].
+//! byte for byte, except at the paths in [`DIFFERENCES`] and for [`ADDED_VARIABLES`].
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ const UNSET: &str = "the Go operator refuses a master whose number is not writte
 
 /// Scenarios of workers without a master that are not elastic. They get a rendezvous address in addition to the
 /// variables of the Go operator.
-const MORE_TOLD: [&str; 5] = [
+const ADDED_VARIABLES: [&str; 5] = [
     "pt-exitcode-codes",
     "pt-ttl",
     "pt-workers-only",
@@ -58,7 +58,7 @@ const MORE_TOLD: [&str; 5] = [
 #[test]
 fn renders_are_the_go_operators_but_where_we_say_so() {
     let mut differences = DIFFERENCES.to_vec();
-    let told = MORE_TOLD.map(|scenario| (scenario, "pods.job-worker-*.env", "more is told"));
+    let told = ADDED_VARIABLES.map(|scenario| (scenario, "pods.job-worker-*.env", "more is told"));
     differences.extend(told);
     // Under the Go operator each job's workers wait for the master's name in an init container.
     let settings = Settings {

@@ -37,7 +37,6 @@ const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "req
 /// Members whose values are times with microseconds (`MicroTime`).
 const MICRO_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
 
-/// Decodes objects of one kind.
 struct Decoder {
     shape: Shape,
     round_trip: fn(&Value) -> Result<Value, String>,

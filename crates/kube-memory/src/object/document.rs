@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::object::{json, members::Members};
 
-/// The key of the metadata.
 const METADATA: &str = "metadata";
 
 /// A JSON object. The cost of a copy grows with the number of members, not with their content.

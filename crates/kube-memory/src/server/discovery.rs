@@ -10,7 +10,7 @@ use crate::request::{
     Request,
     failure::{ApiResult, Failure},
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -24,7 +24,7 @@ const VERBS: [&str; 8] = [
 ];
 
 impl Server {
-    pub(crate) fn discover(&self, request: &Request) -> ApiResult<Answer> {
+    pub(crate) fn discover(&self, request: &Request) -> ApiResult<ServerResponse> {
         if request.method != Method::GET {
             return Err(Failure::method_not_allowed());
         }
@@ -49,7 +49,7 @@ impl Server {
                 .resources(group, version)
                 .ok_or_else(Failure::no_such_resource)?,
         };
-        Ok(Answer::value(200, &value))
+        Ok(ServerResponse::value(200, &value))
     }
 
     /// Returns the served versions of each group except the core group, in order.

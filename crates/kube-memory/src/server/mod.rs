@@ -41,12 +41,12 @@ pub(crate) struct Server {
 }
 
 /// A response: either complete, or a watch to read from.
-pub(crate) enum Answer {
+pub(crate) enum ServerResponse {
     Done { code: u16, body: Bytes },
     Watch { kind: usize, id: u64 },
 }
 
-impl Answer {
+impl ServerResponse {
     pub(crate) fn value(code: u16, value: &Value) -> Self {
         Self::Done {
             code,
@@ -108,10 +108,10 @@ impl Server {
     }
 
     /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
-    pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> Answer {
-        let answer = match self.route(request, now) {
-            Ok(answer) => answer,
-            Err(failure) => Answer::failure(&failure),
+    pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> ServerResponse {
+        let response = match self.route(request, now) {
+            Ok(response) => response,
+            Err(failure) => ServerResponse::failure(&failure),
         };
         if !self.settings.manual_collection {
             while self.collect_step(now) {}
@@ -119,10 +119,10 @@ impl Server {
         if request.method != Method::GET {
             self.count_quotas();
         }
-        answer
+        response
     }
 
-    fn route(&mut self, request: &Request, now: Timestamp) -> ApiResult<Answer> {
+    fn route(&mut self, request: &Request, now: Timestamp) -> ApiResult<ServerResponse> {
         if request.body.len() > MAX_BODY_BYTES {
             return Err(Failure::too_large(MAX_BODY_BYTES));
         }
@@ -151,7 +151,12 @@ impl Server {
         }
     }
 
-    fn on_collection(&mut self, request: &Request, target: &Target, now: Timestamp) -> ApiResult<Answer> {
+    fn on_collection(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        now: Timestamp,
+    ) -> ApiResult<ServerResponse> {
         match request.method {
             Method::GET if request.query.watch => self.watch(request, target),
             Method::GET => self.list(request, target),
@@ -187,11 +192,11 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         match request.method {
             Method::GET => {
                 let object = self.find(request, target, name)?;
-                Ok(self.object_answer(200, request, target, object))
+                Ok(self.object_response(200, request, target, object))
             }
             Method::PUT => self.replace(request, target, name, false, now),
             Method::PATCH => self.patch(request, target, name, false, now),
@@ -206,11 +211,11 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         match request.method {
             Method::GET => {
                 let object = self.find(request, target, name)?;
-                Ok(self.object_answer(200, request, target, object))
+                Ok(self.object_response(200, request, target, object))
             }
             Method::PUT => self.replace(request, target, name, true, now),
             Method::PATCH => self.patch(request, target, name, true, now),
@@ -227,7 +232,7 @@ impl Server {
         name: &str,
         subresource: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         match (target.kind.family, subresource, &request.method) {
             (kinds::Family::Pod, "binding", &Method::POST) => self.bind(request, target, name, now),
             (kinds::Family::Pod, "eviction", &Method::POST) => self.evict(request, target, name, now),
@@ -250,18 +255,18 @@ impl Server {
     }
 
     /// Returns an object as a response, in the requested form.
-    pub(crate) fn object_answer(
+    pub(crate) fn object_response(
         &self,
         code: u16,
         request: &Request,
         target: &Target,
         object: &Object,
-    ) -> Answer {
+    ) -> ServerResponse {
         let body = match request.form {
             Form::Whole => encode_in_version(target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
         };
-        Answer::Done { code, body }
+        ServerResponse::Done { code, body }
     }
 
     /// Formats a time as in objects: RFC 3339, whole seconds, UTC.

@@ -44,7 +44,6 @@ pub(crate) struct Table {
 /// A function that is called with every change when it is stored.
 pub(crate) type Observer = Box<dyn FnMut(&Store, &Change) + Send>;
 
-/// The whole stored state.
 #[derive(Default)]
 pub(crate) struct Store {
     pub(crate) registry: Registry,

@@ -15,7 +15,6 @@ use crate::store::{
 /// The number of unsent lines at which a watch is ended, as a server ends a client that reads too slowly.
 const MAX_BACKLOG_LINES: usize = 100_000;
 
-/// An open watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     target: Target,

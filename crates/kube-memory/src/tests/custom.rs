@@ -296,7 +296,7 @@ async fn a_definition_goes_with_its_objects() {
             .get("customresourcedefinitions", "", "things.example.com")
             .is_none()
     );
-    // The group is no longer served, so the answer is plain text instead of a Status.
+    // The group is no longer served, so the response is plain text instead of a Status.
     assert_eq!(refusal(api.get("t").await).code, 404);
     // The kind can come back, empty.
     send(

@@ -8,7 +8,7 @@ use crate::request::{
     Request, body,
     failure::{self, ApiResult, Failure},
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::verbs::{normalize::meta_text, update::uid_conflict};
 
 impl Server {
@@ -19,7 +19,7 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let binding = body::parse(&request.body)?;
         let node = binding
             .get("target")
@@ -57,6 +57,6 @@ impl Server {
         if !request.query.dry_run {
             self.store.replace(target, &old, document, old.applied.clone());
         }
-        Ok(Answer::value(201, &failure::created()))
+        Ok(ServerResponse::value(201, &failure::created()))
     }
 }

@@ -11,7 +11,7 @@ use crate::request::{
     Request,
     failure::{ApiResult, Failure},
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::store::object::{Applied, Object};
 use crate::verbs::normalize::{
     check_type_meta, normalize, parse_body, strict_failure, undecodable, validate,
@@ -23,12 +23,17 @@ const MAX_GENERATED_PREFIX_CHARS: usize = 58;
 const MAX_GENERATED_NAME_TRIES: usize = 8;
 
 impl Server {
-    pub(crate) fn create(&mut self, request: &Request, target: &Target, now: Timestamp) -> ApiResult<Answer> {
+    pub(crate) fn create(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        now: Timestamp,
+    ) -> ApiResult<ServerResponse> {
         check_media_type(request)?;
         let body = parse_body(request, target)?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         let object = self.create_from(request, target, namespace, body, None, now)?;
-        Ok(self.object_answer(201, request, target, &object))
+        Ok(self.object_response(201, request, target, &object))
     }
 
     /// Creates an object from a body in the request's version.

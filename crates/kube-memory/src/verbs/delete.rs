@@ -11,7 +11,7 @@ use crate::request::{
     Request, body,
     failure::{self, ApiResult, Failure},
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::store::object::Object;
 use crate::verbs::update::bump_generation;
 
@@ -109,14 +109,17 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let options = DeleteOptions::from_request(request)?;
         let old = self.find(request, target, name)?.clone();
         let done = self.delete_object(target, &old, &options, now)?;
         if done.gone && !target.kind.returns_deleted {
-            return Ok(Answer::value(200, &failure::deleted(target, name, old.uid())));
+            return Ok(ServerResponse::value(
+                200,
+                &failure::deleted(target, name, old.uid()),
+            ));
         }
-        Ok(self.object_answer(200, request, target, &done.object))
+        Ok(self.object_response(200, request, target, &done.object))
     }
 
     pub(crate) fn delete_collection(
@@ -124,7 +127,7 @@ impl Server {
         request: &Request,
         target: &Target,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         if target.kind.namespaced && request.path.namespace.is_none() {
             return Err(Failure::method_not_allowed());
         }
@@ -143,7 +146,7 @@ impl Server {
         }
         // The response contains the objects before their deletion.
         let body = self.list_body(request, target, chosen.iter(), self.store.version(), None, None);
-        Ok(Answer::Done { code: 200, body })
+        Ok(ServerResponse::Done { code: 200, body })
     }
 
     /// `pods/eviction`: deletes the pod. There are no disruption budgets.
@@ -153,7 +156,7 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let eviction = body::parse(&request.body)?;
         let options = DeleteOptions::from_json(
             eviction.get("deleteOptions").unwrap_or(&Value::Null),
@@ -181,7 +184,7 @@ impl Server {
             ..options
         };
         self.delete_object(target, &old, &unconditional, now)?;
-        Ok(Answer::value(201, &failure::created()))
+        Ok(ServerResponse::value(201, &failure::created()))
     }
 
     /// Deletes an object, or marks it as being deleted.

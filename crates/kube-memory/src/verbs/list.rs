@@ -11,7 +11,7 @@ use crate::request::{
     failure::{ApiResult, Failure},
     options,
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::store::{
     object::{Object, bare, encode, encode_in_version, metadata_only},
     selector::Filter,
@@ -20,7 +20,7 @@ use crate::store::{
 use crate::verbs::continue_token::ContinueToken;
 
 impl Server {
-    pub(crate) fn list(&mut self, request: &Request, target: &Target) -> ApiResult<Answer> {
+    pub(crate) fn list(&mut self, request: &Request, target: &Target) -> ApiResult<ServerResponse> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
         options::check_list(query)?;
@@ -92,7 +92,7 @@ impl Server {
             .map(|last| ContinueToken::after(shown_version, last).encode(namespace));
         let remaining = (rest > 0 && filter.is_empty()).then_some(rest);
         let body = self.list_body(request, target, page.iter(), shown_version, next, remaining);
-        Ok(Answer::Done { code: 200, body })
+        Ok(ServerResponse::Done { code: 200, body })
     }
 
     /// Returns a list's JSON, assembled from the JSON of its objects.
@@ -148,7 +148,7 @@ impl Server {
     }
 
     /// Opens a watch and queues the events after the requested version.
-    pub(crate) fn watch(&mut self, request: &Request, target: &Target) -> ApiResult<Answer> {
+    pub(crate) fn watch(&mut self, request: &Request, target: &Target) -> ApiResult<ServerResponse> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
         options::check_watch(query)?;
@@ -193,7 +193,7 @@ impl Server {
         if let Some(table) = self.store.table_mut(target.id) {
             table.watches.insert(id, watch);
         }
-        Ok(Answer::Watch { kind: target.id, id })
+        Ok(ServerResponse::Watch { kind: target.id, id })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::request::{
     Request, body,
     failure::{ApiResult, Failure},
 };
-use crate::server::{Answer, Server};
+use crate::server::{Server, ServerResponse};
 use crate::store::object::{Applied, Object};
 use crate::verbs::{
     apply,
@@ -41,7 +41,7 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let mut body = parse_body(request, target)?;
         check_type_meta(request, target, &mut body)?;
         metadata::normalize_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
@@ -56,7 +56,7 @@ impl Server {
             Ok(old) => old.clone(),
             Err(_) if target.kind.create_on_update() && !status_only => {
                 let object = self.create_from(request, target, namespace, body, None, now)?;
-                return Ok(self.object_answer(201, request, target, &object));
+                return Ok(self.object_response(201, request, target, &object));
             }
             Err(failure) => return Err(failure),
         };
@@ -70,7 +70,7 @@ impl Server {
         target.to_stored_version(&mut body);
         let applied = old.applied.clone();
         let object = self.update(request, target, &old, body, applied, status_only, now)?;
-        Ok(self.object_answer(200, request, target, &object))
+        Ok(self.object_response(200, request, target, &object))
     }
 
     pub(crate) fn patch(
@@ -80,7 +80,7 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let kind = request.content_type.as_str();
         if matches!(kind, body::APPLY | body::APPLY_JSON) {
             return self.apply(request, target, name, status_only, now);
@@ -120,7 +120,7 @@ impl Server {
         target.to_stored_version(&mut body);
         let applied = old.applied.clone();
         let object = self.update(request, target, &old, body, applied, status_only, now)?;
-        Ok(self.object_answer(200, request, target, &object))
+        Ok(self.object_response(200, request, target, &object))
     }
 
     fn apply(
@@ -130,7 +130,7 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<ServerResponse> {
         let query = &request.query;
         let mut config = Document::from(parse_object(&request.body)?);
         if config
@@ -181,7 +181,7 @@ impl Server {
             config.set_meta("name", Value::from(name));
             let object =
                 self.create_from(request, target, namespace, config, Some(Arc::new(applied)), now)?;
-            return Ok(self.object_answer(201, request, target, &object));
+            return Ok(self.object_response(201, request, target, &object));
         };
         let mut body = target.in_request_version(old.document()).into_owned();
         let mut applied = old.applied.as_deref().cloned().unwrap_or_default();
@@ -205,7 +205,7 @@ impl Server {
             status_only,
             now,
         )?;
-        Ok(self.object_answer(200, request, target, &object))
+        Ok(self.object_response(200, request, target, &object))
     }
 
     /// Stores a new state of an object. Fields that the client must not change keep their values.

@@ -13,19 +13,19 @@ pub(crate) fn between(mut real: Value, mut memory: Value, named: &[Named]) -> Ve
         if difference.real == difference.memory {
             problems.push(format!("{at}: no difference is named ({why})"));
         }
-        for (side, answer, pinned) in [
+        for (side, response, pinned) in [
             ("real", &real, &difference.real),
             ("memory", &memory, &difference.memory),
         ] {
-            if answer.pointer(at) != pinned.as_ref() {
-                let found = answer.pointer(at);
+            if response.pointer(at) != pinned.as_ref() {
+                let found = response.pointer(at);
                 problems.push(format!(
                     "{at}, {side}: {found:?} is not what was named, {pinned:?} ({why})"
                 ));
             }
         }
-        for answer in [&mut real, &mut memory] {
-            remove(answer, at);
+        for response in [&mut real, &mut memory] {
+            remove(response, at);
         }
     }
     if real != memory {

@@ -29,8 +29,8 @@ impl Memory {
     pub(crate) async fn install_jobs(&self) {
         for definition in real::definitions() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            let answer = crate::play::post(&self.client(), path, &definition).await;
-            assert_eq!(answer.0, 201, "{}", answer.1);
+            let response = crate::play::post(&self.client(), path, &definition).await;
+            assert_eq!(response.0, 201, "{}", response.1);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Plays a script to both servers and compares.
+//! Sends the requests of a script to both servers, and compares the responses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::real;
 use crate::script::{Script, Step, fill, fill_value};
 use crate::watches::{NOTHING, Watch};
 
-/// One server, with what its answers contained so far.
+/// One server, with the values of its responses so far.
 struct Player {
     client: Client,
     masks: Masks,
@@ -26,7 +26,7 @@ struct Player {
     watches: BTreeMap<String, Watch>,
 }
 
-/// Plays a script, and panics with all steps whose answers differ.
+/// Executes a script, and panics with all steps whose responses differ.
 pub(crate) async fn script(script: Script) {
     let _turn = real::turn(script.alone).await;
     let plane = real::control_plane().await;
@@ -51,7 +51,7 @@ pub(crate) async fn script(script: Script) {
         let mut found = Vec::new();
         if let Some(code) = step.code.filter(|code| one["code"] != *code) {
             found.push(format!(
-                "the real API server answers with {} instead of {code}",
+                "the real API server returns {} instead of {code}",
                 one["code"]
             ));
         }
@@ -101,19 +101,19 @@ impl Player {
             ),
             None => format!("/{root}/{version}/{plural}"),
         };
-        let (code, answer) = post(&self.client, &path, &fill_value(object, &self.names)).await;
-        assert_eq!(code, 201, "{answer}");
+        let (code, response) = post(&self.client, &path, &fill_value(object, &self.names)).await;
+        assert_eq!(code, 201, "{response}");
         if is_kind {
-            let name = answer["metadata"]["name"].as_str().expect("a name");
+            let name = response["metadata"]["name"].as_str().expect("a name");
             let until = BTreeMap::from([("/status/conditions/1/status".to_owned(), json!("True"))]);
             self.wait(&format!("{path}/{name}"), Some(&until)).await;
         }
     }
 
-    /// Takes a step; returns the masked answer.
+    /// Executes a step, and returns the masked response.
     async fn step(&mut self, step: &Step) -> Value {
         self.masks.begin_step();
-        let answer = if step.send.is_some() {
+        let response = if step.send.is_some() {
             self.send(step).await
         } else if let Some(name) = &step.watch {
             let path = fill(step.path.as_ref().expect("a watch has a path"), &self.names);
@@ -138,11 +138,11 @@ impl Player {
             json!({"body": self.wait(&path, until).await})
         };
         for (name, pointer) in &step.keep {
-            let found = answer.pointer(pointer).cloned().unwrap_or_default();
+            let found = response.pointer(pointer).cloned().unwrap_or_default();
             let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
             self.names.insert(name.clone(), text);
         }
-        self.masks.hide(&answer)
+        self.masks.hide(&response)
     }
 
     async fn send(&self, step: &Step) -> Value {
@@ -172,12 +172,12 @@ impl Player {
             if !is_early {
                 return json!({"code": code, "body": body});
             }
-            // There is nothing to watch: the server does not show what its admission knows.
+            // The request is repeated, because the state of a server's admission cannot be watched.
             sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Waits by a watch for an object with these members, or with `None` for its absence; returns the object.
+    /// Watches until an object has these members, or with `None` until it does not exist. Returns the object.
     async fn wait(&self, path: &str, until: Option<&BTreeMap<String, Value>>) -> Value {
         let fits = |object: &Value| match until {
             None => object.is_null(),
@@ -213,12 +213,12 @@ impl Player {
     }
 }
 
-/// Sends a request; the code, and the body as JSON or text.
+/// Sends a request. Returns the code, and the body as JSON or text.
 async fn exchange(client: &Client, request: Request<Body>) -> (u16, Value) {
-    let answer = client.send(request).await.expect("an answer");
-    let code = answer.status().as_u16();
-    // If the server opened a watch instead of refusing it, the body never ends.
-    let Ok(bytes) = timeout(PATIENCE, answer.into_body().collect_bytes()).await else {
+    let response = client.send(request).await.expect("a response");
+    let code = response.status().as_u16();
+    // If the server opened a watch instead of rejecting it, the body never ends.
+    let Ok(bytes) = timeout(PATIENCE, response.into_body().collect_bytes()).await else {
         return (code, Value::from(NOTHING));
     };
     let bytes = bytes.expect("a body");
@@ -226,7 +226,6 @@ async fn exchange(client: &Client, request: Request<Body>) -> (u16, Value) {
     (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
 }
 
-/// Creates an object.
 pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> (u16, Value) {
     let request = Request::post(path).header("content-type", "application/json");
     let body = Body::from(object.to_string().into_bytes());

@@ -129,7 +129,7 @@ pub(crate) fn fill(text: &str, names: &BTreeMap<String, String>) -> String {
     filled
 }
 
-/// As [`fill`], in every text of a body.
+/// Like [`fill`], in every text of a body.
 pub(crate) fn fill_value(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => Value::from(fill(text, names)),

@@ -12,7 +12,6 @@ use training_job_testing::cluster::PATIENCE;
 /// The value for a line that did not arrive in time.
 pub(crate) const NOTHING: &str = "nothing came";
 
-/// An open watch.
 pub(crate) struct Watch {
     lines: Pin<Box<dyn Stream<Item = std::io::Result<String>>>>,
 }

@@ -15,7 +15,6 @@ use crate::volumes::{Mount, rewrite};
 /// The interval of checks. A kubelet takes up to a minute or two.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A container's files.
 pub(super) struct Watched {
     pub(super) agent: Arc<Agent>,
     pub(super) pod: Pod,

@@ -4,8 +4,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 
 use super::spec::{TfJobSpec, TfReplicaSpec};
 
-/// The default image.
-const IMAGE: &str = "tensorflow/tensorflow:1.3.0";
+const DEFAULT_IMAGE: &str = "tensorflow/tensorflow:1.3.0";
 
 /// A server of TensorFlow 1 or 2 that runs until it is stopped.
 const SERVER: &str = r#"import json, os
@@ -19,7 +18,7 @@ server(config["cluster"], job_name=task["type"], task_index=task["index"]).join(
 /// Returns the image of parameter servers without a template, and of TensorBoard.
 pub(super) fn image(spec: &TfJobSpec) -> &str {
     let own = spec.tf_image.as_deref().filter(|image| !image.is_empty());
-    own.unwrap_or(IMAGE)
+    own.unwrap_or(DEFAULT_IMAGE)
 }
 
 /// Returns true if the pods of an entry run the operator's own parameter server.

@@ -11,8 +11,7 @@ use super::spec::TensorBoard;
 pub(super) const SERVICE: ObjectKind = ObjectKind::of::<Service>();
 pub(super) const POD: ObjectKind = ObjectKind::of::<Pod>();
 
-/// The port of TensorBoard.
-const PORT: i32 = 6006;
+const TENSORBOARD_PORT: i32 = 6006;
 
 /// Returns the service and the pod of a job's TensorBoard. The kubelet restarts the pod's container.
 pub(super) fn objects(board: &TensorBoard, job: &str, runtime_id: &str, image: &str) -> Vec<JobObject> {

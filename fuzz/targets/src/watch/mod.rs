@@ -16,13 +16,12 @@ use training_job::controller::{Clock, fuzzing::Caches};
 use training_job_mxnet::MXJob;
 
 use model::Model;
-use script::{Answers, ListOrWatch};
+use script::{ListOrWatch, Responses};
 use server::Server;
 
 /// Longer than any script takes, including all its waits.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A clock that stands still.
 struct FixedClock;
 
 impl Clock for FixedClock {
@@ -47,14 +46,14 @@ pub fn check(bytes: &[u8]) {
     runtime.block_on(play(script::parse(bytes)));
 }
 
-async fn play(answers: Answers) {
-    let server = Arc::new(Server::new(answers));
+async fn play(responses: Responses) {
+    let server = Arc::new(Server::new(responses));
     let service = {
         let server = Arc::clone(&server);
         tower::service_fn(move |request| {
             let server = Arc::clone(&server);
             let request = ListOrWatch::from_request(&request);
-            async move { Ok::<_, std::convert::Infallible>(server.answer(&request).await) }
+            async move { Ok::<_, std::convert::Infallible>(server.response(&request).await) }
         })
     };
     let options = Options {
@@ -66,8 +65,8 @@ async fn play(answers: Answers) {
     tokio::select! {
         biased;
         () = caches.keep() => panic!("a watch has ended for good"),
-        () = server.all_answers_given() => {},
-        () = sleep(DAY) => panic!("the operator does not ask for all answers: {:?}", server.unused_answers()),
+        () = server.all_responses_sent() => {},
+        () = sleep(DAY) => panic!("the operator does not request all responses: {:?}", server.unused_responses()),
     }
     server.assert_backoff(begun.elapsed());
     let model: &Model = &server.take_model();

@@ -13,7 +13,7 @@ use training_job::controller::fuzzing::Key;
 use training_job::plan::observed::{Observed, Phase, PodRecord};
 
 use super::objects::{Pod, Service};
-use super::script::{Answer, Ending, ListOrWatch};
+use super::script::{Ending, ListOrWatch, ScriptedResponse};
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -137,7 +137,11 @@ type Change<K> = (Option<K>, Option<K>);
 
 impl<K: Cached> Cache<K> {
     /// Applies a response, and returns the changes.
-    fn apply_answer(&mut self, request: &ListOrWatch, answer: Option<&Answer>) -> Vec<Change<K>> {
+    fn apply_response(
+        &mut self,
+        request: &ListOrWatch,
+        response: Option<&ScriptedResponse>,
+    ) -> Vec<Change<K>> {
         if request.watch {
             assert!(!self.version.is_empty(), "a watch needs a version to begin with");
             assert_eq!(
@@ -147,16 +151,18 @@ impl<K: Cached> Cache<K> {
         } else if !request.next_page {
             self.unlisted = self.objects.keys().cloned().collect();
         }
-        match answer {
-            Some(answer) if answer.code == 200 && request.watch => self.apply_watch(answer),
-            Some(answer) if answer.code == 200 && answer.ending == Ending::End => self.apply_list(answer),
+        match response {
+            Some(response) if response.code == 200 && request.watch => self.apply_watch(response),
+            Some(response) if response.code == 200 && response.ending == Ending::End => {
+                self.apply_list(response)
+            }
             _ => Vec::new(),
         }
     }
 
-    fn apply_list(&mut self, answer: &Answer) -> Vec<Change<K>> {
+    fn apply_list(&mut self, response: &ScriptedResponse) -> Vec<Change<K>> {
         // `from_slice` would not check ignored strings.
-        let text = std::str::from_utf8(&answer.body).unwrap_or_default();
+        let text = std::str::from_utf8(&response.body).unwrap_or_default();
         let Ok(list) = serde_json::from_str::<ObjectList<K>>(text) else {
             return Vec::new();
         };
@@ -176,9 +182,9 @@ impl<K: Cached> Cache<K> {
         changes
     }
 
-    fn apply_watch(&mut self, answer: &Answer) -> Vec<Change<K>> {
+    fn apply_watch(&mut self, response: &ScriptedResponse) -> Vec<Change<K>> {
         let mut changes = Vec::new();
-        for line in lines(answer) {
+        for line in lines(response) {
             let Ok(line) = std::str::from_utf8(line) else {
                 break;
             };
@@ -242,9 +248,9 @@ impl<K: Cached> Cache<K> {
 
 /// Returns the lines of a response that the operator reads. The last line needs no line break if the response is
 /// complete.
-fn lines(answer: &Answer) -> impl Iterator<Item = &[u8]> {
-    let mut lines: Vec<&[u8]> = answer.body.split(|b| *b == b'\n').collect();
-    if answer.ending != Ending::End || lines.last().is_some_and(|last| last.is_empty()) {
+fn lines(response: &ScriptedResponse) -> impl Iterator<Item = &[u8]> {
+    let mut lines: Vec<&[u8]> = response.body.split(|b| *b == b'\n').collect();
+    if response.ending != Ending::End || lines.last().is_some_and(|last| last.is_empty()) {
         lines.pop();
     }
     lines
@@ -277,11 +283,10 @@ fn owner(meta: &ObjectMeta) -> Option<Key> {
 }
 
 impl Model {
-    /// Applies a response.
-    pub(super) fn apply_answer(&mut self, request: &ListOrWatch, answer: Option<&Answer>) {
+    pub(super) fn apply_response(&mut self, request: &ListOrWatch, response: Option<&ScriptedResponse>) {
         match request.resource {
             "mxjobs" => {
-                for (before, after) in self.jobs.apply_answer(request, answer) {
+                for (before, after) in self.jobs.apply_response(request, response) {
                     let uid = |job: &Job| job.0.uid.clone().unwrap_or_default();
                     let key = |job: &Job| (job.0.namespace.clone().unwrap_or_default(), uid(job));
                     self.changed_jobs.extend(before.as_ref().map(key));
@@ -289,11 +294,11 @@ impl Model {
                 }
             }
             "pods" => {
-                for (before, after) in self.pods.apply_answer(request, answer) {
+                for (before, after) in self.pods.apply_response(request, response) {
                     self.keep_success(before, after.as_ref());
                 }
             }
-            _ => drop(self.services.apply_answer(request, answer)),
+            _ => drop(self.services.apply_response(request, response)),
         }
     }
 

@@ -12,7 +12,7 @@ use kube::client::Body;
 pub(super) const RESOURCES: [&str; 3] = ["mxjobs", "pods", "services"];
 
 /// The maximum number of responses. More responses find nothing new, and take long.
-const MAX_ANSWERS: usize = 64;
+const MAX_RESPONSES: usize = 64;
 
 /// The end of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Ending {
 
 /// A response of the script.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct ScriptedResponse {
     pub(super) code: u16,
     pub(super) ending: Ending,
     /// The number of bytes to send at once.
@@ -44,14 +44,14 @@ pub(super) struct ListOrWatch {
 }
 
 /// The responses for each resource, in order.
-pub(super) type Answers = BTreeMap<&'static str, VecDeque<Answer>>;
+pub(super) type Responses = BTreeMap<&'static str, VecDeque<ScriptedResponse>>;
 
 /// Parses a script. Any bytes are a valid script.
-pub(super) fn parse(bytes: &[u8]) -> Answers {
-    let mut answers = Answers::new();
+pub(super) fn parse(bytes: &[u8]) -> Responses {
+    let mut responses = Responses::new();
     let starts = |at: usize| bytes[at..].starts_with(b"> ") && (at == 0 || bytes[at - 1] == b'\n');
     let starts: Vec<usize> = (0..bytes.len()).filter(|at| starts(*at)).collect();
-    for (n, start) in starts.iter().take(MAX_ANSWERS).enumerate() {
+    for (n, start) in starts.iter().take(MAX_RESPONSES).enumerate() {
         let end = starts.get(n + 1).copied().unwrap_or(bytes.len());
         let section = &bytes[*start..end];
         let line = section.iter().position(|b| *b == b'\n').unwrap_or(section.len());
@@ -61,7 +61,7 @@ pub(super) fn parse(bytes: &[u8]) -> Answers {
         let word = |n: usize| words.get(n).copied().unwrap_or_default();
         let resource = RESOURCES.iter().find(|resource| **resource == word(0));
         let code = word(1).parse().ok();
-        let answer = Answer {
+        let response = ScriptedResponse {
             code: code.filter(|code| (400..600).contains(code)).unwrap_or(200),
             ending: match word(2) {
                 "hang" => Ending::Hang,
@@ -72,9 +72,9 @@ pub(super) fn parse(bytes: &[u8]) -> Answers {
             body,
         };
         let resource = resource.unwrap_or(&"pods");
-        answers.entry(resource).or_default().push_back(answer);
+        responses.entry(resource).or_default().push_back(response);
     }
-    answers
+    responses
 }
 
 impl ListOrWatch {

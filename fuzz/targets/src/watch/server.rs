@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::Notify;
 
 use super::model::Model;
-use super::script::{Answer, Answers, Ending, ListOrWatch, RESOURCES};
+use super::script::{Ending, ListOrWatch, RESOURCES, Responses, ScriptedResponse};
 
 pub(super) struct Server {
     state: Mutex<ServerState>,
@@ -26,7 +26,7 @@ pub(super) struct Server {
 
 #[derive(Default)]
 struct ServerState {
-    answers: Answers,
+    responses: Responses,
     /// The number of requests by resource, without those for further pages of a list.
     requests: BTreeMap<&'static str, u32>,
     /// The requested resources without further responses.
@@ -35,10 +35,10 @@ struct ServerState {
 }
 
 impl Server {
-    pub(super) fn new(answers: Answers) -> Self {
+    pub(super) fn new(responses: Responses) -> Self {
         Self {
             state: Mutex::new(ServerState {
-                answers,
+                responses,
                 ..ServerState::default()
             }),
             exhausted: Notify::new(),
@@ -50,15 +50,15 @@ impl Server {
     }
 
     /// Waits until all responses were sent, and each resource was requested once more.
-    pub(super) async fn all_answers_given(&self) {
+    pub(super) async fn all_responses_sent(&self) {
         self.exhausted.notified().await;
     }
 
     /// Returns the number of responses of each resource that were not requested.
-    pub(super) fn unused_answers(&self) -> BTreeMap<&'static str, usize> {
+    pub(super) fn unused_responses(&self) -> BTreeMap<&'static str, usize> {
         let state = self.state();
         state
-            .answers
+            .responses
             .iter()
             .map(|(resource, all)| (*resource, all.len()))
             .collect()
@@ -81,14 +81,14 @@ impl Server {
         }
     }
 
-    pub(super) async fn answer(&self, request: &ListOrWatch) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
-        let Some(answer) = self.next_answer(request) else {
+    pub(super) async fn response(&self, request: &ListOrWatch) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
+        let Some(scripted) = self.next_response(request) else {
             return std::future::pending().await;
         };
-        let chunk = answer.chunk.min(answer.body.len().max(1));
-        let chunks: Vec<_> = answer.body.chunks(chunk).map(Bytes::copy_from_slice).collect();
+        let chunk = scripted.chunk.min(scripted.body.len().max(1));
+        let chunks: Vec<_> = scripted.body.chunks(chunk).map(Bytes::copy_from_slice).collect();
         let frames = stream::iter(chunks).map(|chunk| Ok(Frame::data(chunk)));
-        let body = match answer.ending {
+        let body = match scripted.ending {
             Ending::End => StreamBody::new(frames).boxed_unsync(),
             Ending::Hang => StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
             Ending::Break => {
@@ -97,14 +97,14 @@ impl Server {
             }
         };
         let mut response = Response::new(body);
-        *response.status_mut() = answer.code.try_into().expect("it is a status code");
+        *response.status_mut() = scripted.code.try_into().expect("it is a status code");
         response
     }
 
-    fn next_answer(&self, request: &ListOrWatch) -> Option<Answer> {
+    fn next_response(&self, request: &ListOrWatch) -> Option<ScriptedResponse> {
         let mut state = self.state();
         let ServerState {
-            answers,
+            responses,
             requests,
             silent,
             model,
@@ -112,14 +112,14 @@ impl Server {
         if !request.next_page {
             *requests.entry(request.resource).or_default() += 1;
         }
-        let answer = answers.get_mut(request.resource).and_then(VecDeque::pop_front);
-        model.apply_answer(request, answer.as_ref());
-        if answer.is_none() && !silent.contains(&request.resource) {
+        let response = responses.get_mut(request.resource).and_then(VecDeque::pop_front);
+        model.apply_response(request, response.as_ref());
+        if response.is_none() && !silent.contains(&request.resource) {
             silent.push(request.resource);
             if silent.len() == RESOURCES.len() {
                 self.exhausted.notify_one();
             }
         }
-        answer
+        response
     }
 }

@@ -83,7 +83,6 @@ impl Bench {
         events.filter_map(line).collect()
     }
 
-    /// Waits for a line.
     pub(super) async fn line(&mut self, wanted: &str) -> String {
         let found = async {
             loop {
