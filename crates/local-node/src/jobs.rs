@@ -38,7 +38,8 @@ use run::{ReadStatus, changes};
 /// cluster.
 const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// The longest time between SIGTERM and SIGKILL.
+/// The time that remaining replicas have to end by themselves at the end of a run, and the longest time between SIGTERM
+/// and SIGKILL.
 const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The number of unread lines of output at which processes are slowed down.

@@ -8,5 +8,5 @@ mod status;
 mod tfjob;
 
 pub use mxjob::{MxJob, MxJobSpec, MxJobStatus, MxReplicaSpec};
-pub use status::{Counts, OfRole, Status};
+pub use status::{Counts, RoleStatusEntry, Status};
 pub use tfjob::{TensorBoard, TfJob, TfJobSpec, TfJobStatus, TfReplicaSpec};

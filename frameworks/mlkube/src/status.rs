@@ -68,7 +68,7 @@ pub struct Condition {
 }
 
 /// An entry of the list of replica statuses. The two kinds have different names for the field with the role.
-pub trait OfRole: Clone + Default + Serialize + DeserializeOwned + JsonSchema {
+pub trait RoleStatusEntry: Clone + Default + Serialize + DeserializeOwned + JsonSchema {
     /// Makes the entry of a role.
     fn new(role: String, counts: Counts) -> Self;
     /// Returns the role and its counts.
@@ -96,7 +96,7 @@ impl<R> Status<R> {
     }
 }
 
-impl<R: OfRole> Status<R> {
+impl<R: RoleStatusEntry> Status<R> {
     /// Converts a status of the library.
     pub(crate) fn of(job: &JobStatus, deleting: bool) -> Self {
         let failed = job
@@ -150,7 +150,7 @@ impl<R: OfRole> Status<R> {
 }
 
 /// Fields that an old operator wrote in another form are ignored.
-impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
+impl<'de, R: RoleStatusEntry> Deserialize<'de> for Status<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let counts = items::<R>(&value["replicaStatuses"]).into_iter().map(|entry| {

@@ -49,8 +49,8 @@ impl Compatibility {
     }
 }
 
-/// The places at which a job sets a policy.
-struct Place {
+/// The locations at which a job sets a policy.
+struct PolicyLocation {
     field: &'static str,
     at_top: bool,
     in_run_policy: bool,
@@ -65,8 +65,8 @@ impl MXJobSpec {
             "MXNetOperator" => Compatibility::MXNetOperator,
             "TrainingOperator" => Compatibility::TrainingOperator,
             _ => {
-                let places = self.places();
-                if places.iter().any(|p| p.at_top) && places.iter().all(|p| !p.in_run_policy) {
+                let locations = self.policy_locations();
+                if locations.iter().any(|p| p.at_top) && locations.iter().all(|p| !p.in_run_policy) {
                     Compatibility::MXNetOperator
                 } else {
                     Compatibility::TrainingOperator
@@ -79,8 +79,8 @@ impl MXJobSpec {
     /// distinguishes the job from other jobs. The job was written under `version`.
     pub(crate) fn describe_compatibility(&self, version: &str) -> Option<String> {
         let mode = self.compatibility_mode();
-        let places = self.places();
-        let at_top: Vec<_> = places.iter().filter(|p| p.at_top).map(|p| p.field).collect();
+        let locations = self.policy_locations();
+        let at_top: Vec<_> = locations.iter().filter(|p| p.at_top).map(|p| p.field).collect();
         let because = match (self.compatibility.as_str(), mode, &at_top[..]) {
             ("", _, []) => return None,
             ("", Compatibility::TrainingOperator, _) => "runPolicy sets policies".to_owned(),
@@ -101,41 +101,41 @@ impl MXJobSpec {
 
     /// Returns true if `field` of the run policy is set only at the top of the spec.
     pub(crate) fn has_at_top(&self, field: &str) -> bool {
-        let places = self.places();
-        places
+        let locations = self.policy_locations();
+        locations
             .iter()
             .any(|p| p.field == field && p.at_top && !p.in_run_policy)
     }
 
-    fn places(&self) -> [Place; 5] {
+    fn policy_locations(&self) -> [PolicyLocation; 5] {
         let nested = |is_set: fn(&RunPolicy) -> bool| self.run_policy.as_ref().is_some_and(is_set);
-        let place = |field, at_top, in_run_policy| Place {
+        let location = |field, at_top, in_run_policy| PolicyLocation {
             field,
             at_top,
             in_run_policy,
         };
         [
-            place(
+            location(
                 "cleanPodPolicy",
                 self.clean_pod_policy.is_some(),
                 nested(|p| p.clean_pod_policy.is_some()),
             ),
-            place(
+            location(
                 "ttlSecondsAfterFinished",
                 self.ttl_seconds_after_finished.is_some(),
                 nested(|p| p.ttl_seconds_after_finished.is_some()),
             ),
-            place(
+            location(
                 "activeDeadlineSeconds",
                 self.active_deadline_seconds.is_some(),
                 nested(|p| p.active_deadline_seconds.is_some()),
             ),
-            place(
+            location(
                 "backoffLimit",
                 self.backoff_limit.is_some(),
                 nested(|p| p.backoff_limit.is_some()),
             ),
-            place(
+            location(
                 "schedulingPolicy",
                 self.scheduling_policy.is_some(),
                 nested(|p| p.scheduling_policy.is_some()),

@@ -16,21 +16,21 @@ const OWN_ADDRESS: &str = "POD_IP_DUMMY";
 /// servers), and else at the first worker.
 pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let master = topology.role(MASTER);
-    let meeting = master.unwrap_or(replica.role);
-    let is_meeting = replica.role.name() == meeting.name() && replica.index == 0;
+    let rendezvous = master.unwrap_or(replica.role);
+    let is_rendezvous = replica.role.name() == rendezvous.name() && replica.index == 0;
     let mut environment = vec![
         // Makes Python write its output without buffering.
         variable("PYTHONUNBUFFERED", "1"),
         variable("PADDLE_JOB_ID", topology.job),
         variable("PADDLE_NNODES", topology.total().to_string()),
     ];
-    let host = if is_meeting {
+    let host = if is_rendezvous {
         environment.push(own_address());
         format!("$({OWN_ADDRESS})")
     } else {
-        meeting.host(0)
+        rendezvous.host(0)
     };
-    environment.push(variable("PADDLE_MASTER", format!("{host}:{}", meeting.port)));
+    environment.push(variable("PADDLE_MASTER", format!("{host}:{}", rendezvous.port)));
     match (master, replica.role.name()) {
         (None, _) => {}
         (Some(_), MASTER) => environment.push(variable("PADDLE_SERVER_NUM", "1")),

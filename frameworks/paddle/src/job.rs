@@ -125,8 +125,8 @@ impl TrainingJob for PaddleJob {
 
     /// Returns true for the replica at the rendezvous address: the first master, or without masters the first worker.
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
-        let meeting = topology.role(MASTER).unwrap_or(replica.role);
-        replica.role.name() == meeting.name() && replica.index == 0
+        let rendezvous = topology.role(MASTER).unwrap_or(replica.role);
+        replica.role.name() == rendezvous.name() && replica.index == 0
     }
 
     /// Returns true for every master. A job without masters has none.

@@ -132,11 +132,11 @@ impl ElasticPolicy {
         {
             errors.push("spec.elasticPolicy.minReplicas", BOUNDS[0], BOUNDS[1]);
         }
-        let most = self
+        let max_replicas = self
             .max_replicas
             .and_then(|n| u32::try_from(n).ok())
-            .filter(|most| *most > 0);
-        if most.is_some_and(|most| topology.replicas(WORKER) > most) {
+            .filter(|max_replicas| *max_replicas > 0);
+        if max_replicas.is_some_and(|max_replicas| topology.replicas(WORKER) > max_replicas) {
             errors.push("spec.elasticPolicy.maxReplicas", TOO_MANY[0], TOO_MANY[1]);
         }
     }

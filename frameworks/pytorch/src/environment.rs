@@ -23,7 +23,7 @@ pub(crate) fn variables(
     let mut environment = vec![variable("PYTHONUNBUFFERED", "1")];
     let master = topology.role(MASTER);
     if let Some(master) = master {
-        environment.extend(meeting(spec, topology, replica, master));
+        environment.extend(rendezvous(spec, topology, replica, master));
     }
     if let Some(processes) = spec.processes_per_node() {
         environment.push(variable("PET_NPROC_PER_NODE", processes));
@@ -33,9 +33,9 @@ pub(crate) fn variables(
         None => environment.push(variable("PET_NNODES", topology.total().to_string())),
     }
     if master.is_none() && spec.elastic_policy.is_none() {
-        let mut meeting = meeting(spec, topology, replica, replica.role);
-        meeting.retain(|variable| !sets(replica.role, &variable.name));
-        environment.extend(meeting);
+        let mut variables = rendezvous(spec, topology, replica, replica.role);
+        variables.retain(|variable| !sets(replica.role, &variable.name));
+        environment.extend(variables);
     }
     environment
 }
@@ -51,7 +51,7 @@ fn variable(name: &str, value: impl Into<String>) -> EnvVar {
 
 /// Returns the rendezvous address, which is the first replica of a role, and the replica's rank. The rank counts
 /// pods, the size counts processes. torchrun starts several processes and replaces both.
-fn meeting(
+fn rendezvous(
     spec: &PyTorchJobSpec,
     topology: &Topology<'_>,
     replica: &Replica<'_>,

@@ -17,7 +17,7 @@ const LAUNCHERS: [&str; 6] = [
 
 pub(crate) fn add(job: &PyTorchJob, topology: &Topology<'_>, warnings: &mut FieldErrors) {
     check_processes(job, topology, warnings);
-    check_fewest(job, topology, warnings);
+    check_minimum(job, topology, warnings);
 }
 
 /// Warns of a number of processes without torchrun. The number is an argument of torchrun. It also multiplies
@@ -58,12 +58,12 @@ fn is_plain_python(role: &Role<'_>) -> bool {
 
 /// Warns of fewer workers than the minimum. Workers wait for each other until there are enough. An autoscaler would
 /// add them.
-fn check_fewest(job: &PyTorchJob, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+fn check_minimum(job: &PyTorchJob, topology: &Topology<'_>, warnings: &mut FieldErrors) {
     let Some(policy) = job.spec.elastic_policy.as_ref().filter(|p| p.metrics.is_none()) else {
         return;
     };
-    let fewest = policy.min_replicas.and_then(|n| u32::try_from(n).ok());
-    if topology.role(WORKER).is_some() && fewest.is_some_and(|fewest| topology.total() < fewest) {
+    let minimum = policy.min_replicas.and_then(|n| u32::try_from(n).ok());
+    if topology.role(WORKER).is_some() && minimum.is_some_and(|minimum| topology.total() < minimum) {
         warnings.push(
             "spec.elasticPolicy.minReplicas",
             "exceeds the number of replicas, so no worker starts to train",

@@ -17,7 +17,7 @@ use training_job::Operator;
 use training_job::api::JobStatus;
 
 use super::progress::{Name, Progress};
-use super::{GRACE, RunError, RunEvent, namespace_of};
+use super::{MAX_GRACE_PERIOD, RunError, RunEvent, namespace_of};
 use crate::event::NodeEvent;
 use crate::node::Node;
 
@@ -79,19 +79,19 @@ impl Drop for AbortOnDrop {
 pub struct Run {
     client: Client,
     progress: Progress,
-    stage: Stage,
+    stage: RunStage,
     changes: BoxStream<'static, Change>,
     output: mpsc::Receiver<NodeEvent>,
     /// The events to return next.
     waiting: VecDeque<RunEvent>,
 }
 
-enum Stage {
+enum RunStage {
     Running {
         node: Node,
         operator: AbortOnDrop,
         /// Set when all jobs have ended: the time at which the remaining replicas are stopped.
-        give_up: Option<Instant>,
+        stop_at: Option<Instant>,
     },
     /// Resolves to the pods that are left.
     Stopping(BoxFuture<'static, Vec<Pod>>),
@@ -109,10 +109,10 @@ impl Run {
         Self {
             client,
             progress: Progress::default(),
-            stage: Stage::Running {
+            stage: RunStage::Running {
                 node,
                 operator: AbortOnDrop(tokio::spawn(operator.run())),
-                give_up: None,
+                stop_at: None,
             },
             changes,
             output,
@@ -144,37 +144,37 @@ impl Run {
                 return Some(event);
             }
             match &mut self.stage {
-                Stage::Running { give_up, .. } => {
-                    if give_up.is_none() && self.progress.all_jobs_ended_or_stuck() {
-                        *give_up = Some(Instant::now() + GRACE);
+                RunStage::Running { stop_at, .. } => {
+                    if stop_at.is_none() && self.progress.all_jobs_ended_or_stuck() {
+                        *stop_at = Some(Instant::now() + MAX_GRACE_PERIOD);
                     }
                     let all_ended =
-                        give_up.is_some() && self.progress.all_replicas_ended() && self.output.is_empty();
-                    if all_ended || give_up.is_some_and(|at| at <= Instant::now()) {
+                        stop_at.is_some() && self.progress.all_replicas_ended() && self.output.is_empty();
+                    if all_ended || stop_at.is_some_and(|at| at <= Instant::now()) {
                         self.stop();
                         continue;
                     }
                 }
-                Stage::Stopping(_) => {}
-                Stage::Ended => return self.output.try_recv().ok().map(RunEvent::Node),
+                RunStage::Stopping(_) => {}
+                RunStage::Ended => return self.output.try_recv().ok().map(RunEvent::Node),
             }
             let stage = async {
                 match &mut self.stage {
-                    Stage::Running {
-                        give_up: Some(at), ..
+                    RunStage::Running {
+                        stop_at: Some(at), ..
                     } => {
                         sleep_until(*at).await;
                         None
                     }
-                    Stage::Stopping(stopping) => Some(stopping.await),
-                    Stage::Running { .. } | Stage::Ended => std::future::pending().await,
+                    RunStage::Stopping(stopping) => Some(stopping.await),
+                    RunStage::Running { .. } | RunStage::Ended => std::future::pending().await,
                 }
             };
             tokio::select! {
                 // Processes that write without pause must not delay the rest.
                 biased;
                 left = stage => if let Some(left) = left {
-                    self.stage = Stage::Ended;
+                    self.stage = RunStage::Ended;
                     for pod in left {
                         self.record(Change::Pod { pod: Box::new(pod), gone: false });
                     }
@@ -188,9 +188,9 @@ impl Run {
     /// Ends all processes: SIGTERM, and after 5 s SIGKILL. [`next`](Self::next) returns the events of that. Jobs keep
     /// their status. This happens by itself once all jobs have ended.
     pub fn stop(&mut self) {
-        if let Stage::Running {
+        if let RunStage::Running {
             node, mut operator, ..
-        } = std::mem::replace(&mut self.stage, Stage::Ended)
+        } = std::mem::replace(&mut self.stage, RunStage::Ended)
         {
             // Pods that are stopped now must not change the jobs' statuses, so the operator ends first.
             operator.0.abort();
@@ -198,12 +198,12 @@ impl Run {
             let stopping = async move {
                 // The operator's last work needs the client.
                 let _ = (&mut operator.0).await;
-                node.shutdown(GRACE).await;
+                node.shutdown(MAX_GRACE_PERIOD).await;
                 // Watches may be behind. The in-memory API always responds.
                 let left = pods.list(&ListParams::default()).await;
                 left.map(|list| list.items).unwrap_or_default()
             };
-            self.stage = Stage::Stopping(stopping.boxed());
+            self.stage = RunStage::Stopping(stopping.boxed());
         }
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{MAX_REPLICAS, schema};
 
-use crate::status::{Counts, OfRole, Status};
+use crate::status::{Counts, RoleStatusEntry, Status};
 
 /// The values of `jobMode`.
 pub(super) const MODES: [&str; 2] = ["local", "dist"];
@@ -84,7 +84,7 @@ pub struct MxReplicaStatus {
     counts: Counts,
 }
 
-impl OfRole for MxReplicaStatus {
+impl RoleStatusEntry for MxReplicaStatus {
     fn new(role: String, counts: Counts) -> Self {
         Self { role, counts }
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{MAX_REPLICAS, schema};
 
-use crate::status::{Counts, OfRole, Status};
+use crate::status::{Counts, RoleStatusEntry, Status};
 
 /// The values of `tensorboard.serviceType`.
 pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalancer"];
@@ -135,7 +135,7 @@ pub struct TfReplicaStatus {
     counts: Counts,
 }
 
-impl OfRole for TfReplicaStatus {
+impl RoleStatusEntry for TfReplicaStatus {
     fn new(role: String, counts: Counts) -> Self {
         Self { role, counts }
     }
