@@ -31,7 +31,7 @@ BOUND = 0.02  # seconds; a naive triple loop in C takes about a tenth of it
 def wait_for(address):
     """Waits until something listens there.
 
-    TVM's own waiting is not enough: a server polls each 5 s and gives up for ever
+    TVM's own waiting is not enough: a server polls each 5 s and gives up forever
     after 60 s, while its process stays; for a name that does not resolve yet (a
     pod's Service may come late) it spins.
     """

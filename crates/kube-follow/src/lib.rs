@@ -34,7 +34,7 @@
 //!
 //! | failure | reaction of [`Watch::run`] |
 //! |---|---|
-//! | The watch's version is too old (410, in whatever form it is sent) | Lists at once. If it happens again within 300 s, it waits first. |
+//! | The watch's version is too old (410, in any form) | Lists at once. If it happens again within 300 s, it waits first. |
 //! | An event cannot be decoded, or lines are lost | Lists at once, with the same bound. |
 //! | The server is silent, and the connection does not break | Gives up after [`Watch::silence_timeout`] and watches from the last version. |
 //! | A list, or the start of a watch, gets no response | Gives up after [`Watch::call_timeout`]. |

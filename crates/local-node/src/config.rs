@@ -50,7 +50,7 @@ pub enum Bind {
     /// The pods of the default scheduler: nothing else binds pods to this node.
     #[default]
     DefaultScheduler,
-    /// All pods, whatever scheduler they name: for an API without any scheduler.
+    /// All pods, with any scheduler name: for an API without a scheduler.
     Any,
 }
 

@@ -1,4 +1,4 @@
-//! Kills left-over processes, however the agent ends.
+//! Kills left-over processes when the agent ends for any reason.
 //!
 //! Each agent has one guard process: a shell that receives the id of every process group over a pipe. The pipe closes
 //! when the agent ends, also by SIGKILL. The guard then kills the remaining groups. It is not needed while the agent

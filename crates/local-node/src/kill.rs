@@ -40,7 +40,7 @@ pub(super) fn sweep(groups: impl IntoIterator<Item = u32>, value: &str) {
     kill_all(groups, |marker| marker.starts_with(value));
 }
 
-/// Kills all processes of a pod, whichever agent started them.
+/// Kills all processes of a pod, including those of other agents.
 pub(super) fn sweep_pod(uid: &str) {
     kill_all([], |marker| marker.split('/').nth(1) == Some(uid));
 }

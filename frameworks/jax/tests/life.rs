@@ -70,7 +70,7 @@ fn an_unset_policy_is_never() {
 
 /// The SDK finds the job's log by this label.
 #[test]
-fn worker_0_is_labelled() {
+fn worker_0_is_labeled() {
     let w = started("Worker=2");
     let is_master = |name: &str| {
         let labels = w.pods[name].metadata.labels.iter().flatten();

@@ -115,7 +115,7 @@ const DIFFERENCES: &[Difference<'_>] = &[
     (
         "mx-zero-servers",
         "services.job-server-0",
-        "#6: index 0 of no servers is made and deleted for ever",
+        "#6: index 0 of no servers is created and deleted forever",
     ),
     ("mx-foreign-pod", "pods.job-worker-0", CLASH),
     ("mx-foreign-pod", "pods.job-worker-1", CLASH),

@@ -82,7 +82,7 @@ fn a_killed_replica_restarts_the_whole_job() {
 
 /// Without a master no pod is labeled, unlike in the other kinds.
 #[test]
-fn every_master_is_labelled() {
+fn every_master_is_labeled() {
     for (roles, masters) in [("Master=2 Worker=1", 2), ("Worker=2", 0)] {
         let w = started(roles);
         let labels = w

@@ -157,7 +157,7 @@ fn a_master_needs_no_workers() {
 
 /// The SDK finds the job's log by this label.
 #[test]
-fn the_master_or_worker_0_is_labelled() {
+fn the_master_or_worker_0_is_labeled() {
     for (roles, master) in [
         ("Master=1 Worker=2", "job-master-0"),
         ("Worker=2", "job-worker-0"),
@@ -169,13 +169,13 @@ fn the_master_or_worker_0_is_labelled() {
                 .into_iter()
                 .any(|(key, _)| key == "training.kubeflow.org/job-role")
         };
-        let labelled: Vec<_> = w
+        let labeled: Vec<_> = w
             .pods
             .iter()
             .filter(|(_, pod)| is_master(pod))
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(labelled, [master]);
+        assert_eq!(labeled, [master]);
     }
 }
 

@@ -165,7 +165,7 @@ mod tests {
                         all.push(Value::Object(renamed));
                     }
                     all.push(Value::Object(less));
-                    for other in neighbours(member) {
+                    for other in neighbors(member) {
                         let mut changed = map.clone();
                         changed.insert(key.clone(), other);
                         all.push(Value::Object(changed));
@@ -177,7 +177,7 @@ mod tests {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    for other in neighbours(item) {
+                    for other in neighbors(item) {
                         let mut changed = items.clone();
                         changed[index] = other;
                         all.push(Value::Array(changed));
@@ -194,7 +194,7 @@ mod tests {
         let known = Shape::from_type::<T>();
         assert!(known.fits(value), "{value}");
         let mut fitting = 0;
-        for other in neighbours(value) {
+        for other in neighbors(value) {
             if known.fits(&other) {
                 let typed: T =
                     serde_json::from_value(other.clone()).unwrap_or_else(|e| panic!("{e}: {other}"));
@@ -205,7 +205,7 @@ mod tests {
                 fitting += 1;
             }
         }
-        assert!(fitting >= least, "{fitting} neighbours fit");
+        assert!(fitting >= least, "{fitting} neighbors fit");
     }
 
     #[test]
