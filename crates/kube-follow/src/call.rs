@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_refusal_without_a_message_is_told_in_the_clients_words() {
-        let said = |message: &str| {
+        let message = |message: &str| {
             let status = Status {
                 message: message.to_owned(),
                 reason: "Gone".to_owned(),
@@ -112,8 +112,8 @@ mod tests {
             };
             CallError::from(kube::Error::Api(Box::new(status))).message()
         };
-        assert_eq!(said("no"), "no");
-        assert!(said("").contains("Gone"), "{}", said(""));
+        assert_eq!(message("no"), "no");
+        assert!(message("").contains("Gone"), "{}", message(""));
     }
 
     #[test]

@@ -76,8 +76,8 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
     let made = Arc::new(Mutex::new(Vec::new()));
     let (log, replies) = (made.clone(), Mutex::new(VecDeque::from(replies)));
     let server = tower::service_fn(move |request: Request<Body>| {
-        let asked = (begun.elapsed().as_secs(), request.uri().to_string());
-        log.lock().unwrap().push(asked);
+        let request = (begun.elapsed().as_secs(), request.uri().to_string());
+        log.lock().unwrap().push(request);
         let reply = replies.lock().unwrap().pop_front();
         async move {
             let Some(reply) = reply else {
@@ -171,14 +171,14 @@ async fn a_server_that_asks_for_it_is_left_alone() {
 /// Servers end watches in a burst of changes, for which the buffer of a reader is too small.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
-    let told = |version: u32| {
+    let one_event = |version: u32| {
         let object =
             json!({"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": version.to_string()}});
         let event = json!({"type": "MODIFIED", "object": object});
         Reply::watch(vec![(0, event)], Some(0))
     };
     let mut replies = vec![Reply::list("7", "")];
-    replies.extend((8..28).map(told));
+    replies.extend((8..28).map(one_event));
     let mut made = requests(None, DEFAULT_SILENCE_TIMEOUT, replies).await;
     assert_eq!(made.len(), 22);
     assert!(made.iter().all(|(at, _)| *at == 0), "{made:?}");
@@ -186,7 +186,7 @@ async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
     assert!(last.ends_with("resourceVersion=27"), "{last}");
 
     // The wait grows for watches that end without an event, even though earlier watches sent events.
-    let mut replies = vec![Reply::list("7", ""), told(8), told(9)];
+    let mut replies = vec![Reply::list("7", ""), one_event(8), one_event(9)];
     replies.extend(vec![Reply::watch(vec![], Some(0)); 6]);
     let made = verbs(replies).await;
     let times: Vec<u64> = made.iter().map(|(at, _)| *at).collect();

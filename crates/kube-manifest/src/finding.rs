@@ -9,9 +9,9 @@ use crate::{Node, Position, SyntaxError};
 pub enum Severity {
     /// The object cannot be used.
     Error,
-    /// The object can be used, but will not do what its author intends.
+    /// The object can be used, but probably does not do what its author intends.
     Warning,
-    /// Worth knowing; no change is needed.
+    /// Information; no change is needed.
     Note,
 }
 

@@ -46,8 +46,8 @@ fn git(arguments: &[&str]) -> io::Result<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first = said.lines().next().unwrap_or_default();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let first = errors.lines().next().unwrap_or_default();
     Err(io::Error::other(format!(
         "no such file, and none in git: {first}"
     )))

@@ -145,7 +145,7 @@ async fn a_pods_life_in_requests() {
             ],
         }]},
     }));
-    let (events, mut told) = mpsc::channel(100);
+    let (events, mut node_events) = mpsc::channel(100);
     let config = NodeConfig {
         name: "laptop".into(),
         namespace: Some("ns".into()),
@@ -168,7 +168,7 @@ async fn a_pods_life_in_requests() {
         (&json!(3), &json!("secret kubernetes"))
     );
     let line = loop {
-        if let NodeEvent::Log(line) = told.recv().await.unwrap() {
+        if let NodeEvent::Log(line) = node_events.recv().await.unwrap() {
             break line.text;
         }
     };

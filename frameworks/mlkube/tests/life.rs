@@ -59,7 +59,7 @@ fn tf(roles: &[(&str, i32)], fields: &Value) -> Value {
 }
 
 /// Returns the stored status without the fields that all kinds have.
-fn told<J: TrainingJob>(story: &Story<J>) -> Value {
+fn stored_status<J: TrainingJob>(story: &Story<J>) -> Value {
     let job = serde_json::to_value(story.job().unwrap()).unwrap();
     let mut status = job["status"].clone();
     let fields = status.as_object_mut().unwrap();
@@ -68,8 +68,8 @@ fn told<J: TrainingJob>(story: &Story<J>) -> Value {
 }
 
 fn phase<J: TrainingJob>(story: &Story<J>) -> (String, String) {
-    let told = told(story);
-    let text = |name: &str| told[name].as_str().unwrap().to_owned();
+    let status = stored_status(story);
+    let text = |name: &str| status[name].as_str().unwrap().to_owned();
     (text("phase"), text("state"))
 }
 
@@ -83,7 +83,7 @@ fn a_distributed_job_is_created_runs_and_is_done_when_its_scheduler_is() {
     assert_eq!(phase(&story), is("Creating", "Unknown"));
     story.all_run();
     assert_eq!(
-        told(&story),
+        stored_status(&story),
         json!({
             "phase": "Running", "state": "Running", "reason": "",
             "replicaStatuses": [
@@ -113,7 +113,7 @@ fn a_signal_restarts_the_whole_job_and_an_error_fails_it() {
     assert_eq!(phase(&story), is("Running", "Running"), "it runs again");
     story.all_run().exits("job-server-x7f2-0", 3);
     assert_eq!(phase(&story), is("Done", "Failed"));
-    let reason = told(&story)["reason"].as_str().unwrap().to_owned();
+    let reason = stored_status(&story)["reason"].as_str().unwrap().to_owned();
     assert!(reason.contains("SERVER"), "{reason}");
 }
 
@@ -258,7 +258,10 @@ fn a_master_decides_and_a_server_without_a_template_serves() {
     assert_eq!(story.restarted(), ["job-ps-x7f2-0"]);
     story.all_run().exits("job-master-x7f2-0", 0);
     assert_eq!(phase(&story), is("Done", "Succeeded"));
-    assert_eq!(told(&story)["replicaStatuses"][0]["tf_replica_type"], "MASTER");
+    assert_eq!(
+        stored_status(&story)["replicaStatuses"][0]["tf_replica_type"],
+        "MASTER"
+    );
 }
 
 #[test]
@@ -277,5 +280,8 @@ fn tensorboard_stays_until_the_job_is_deleted_and_counts_for_nothing() {
     story.runs("job-master-x7f2-0").exits("job-master-x7f2-0", 0);
     assert_eq!(phase(&story), is("Done", "Succeeded"));
     assert!(story.pods().contains(&"tensorboard-x7f2".to_owned()));
-    assert_eq!(told(&story)["replicaStatuses"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        stored_status(&story)["replicaStatuses"].as_array().unwrap().len(),
+        1
+    );
 }

@@ -29,17 +29,17 @@ fn a_job_in_a_queue_has_only_roles_of_its_mode() {
         "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": "job", "namespace": "team"},
         "spec": {"mxReplicaSpecs": {"Worker": role, "Tuner": role}},
     });
-    let told = |job: &Value| {
+    let errors = |job: &Value| {
         let job: MXJob = serde_json::from_value(job.clone()).unwrap();
         validate(&job, &Settings::default())
             .err()
             .map(|errors| errors.to_string())
     };
-    assert_eq!(told(&job), None, "in no queue it may");
+    assert_eq!(errors(&job), None, "in no queue it may");
     job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "blue"});
     let problem = "spec.mxReplicaSpecs.Tuner: must not be in a queued MXTrain job, because Kueue does not count the pods \
                    of a Tuner; remove it, or remove the label kueue.x-k8s.io/queue-name";
-    assert_eq!(told(&job).as_deref(), Some(problem));
+    assert_eq!(errors(&job).as_deref(), Some(problem));
     job["spec"]["mxReplicaSpecs"]["Tuner"]["replicas"] = json!(0);
-    assert_eq!(told(&job), None);
+    assert_eq!(errors(&job), None);
 }

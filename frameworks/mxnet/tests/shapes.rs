@@ -42,7 +42,7 @@ fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
 
 #[test]
 fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
-    let told = |fields: &str| {
+    let rules = |fields: &str| {
         let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
         let job = MXJob::new("job", spec);
         let retried = (1..256).filter(|code| job.spec.compatibility_mode().is_retryable(*code));
@@ -50,23 +50,26 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
     };
     let stand_alone = (Some(CleanPodPolicy::All), vec![130, 137, 138, 143]);
     let training = (None, (128..256).collect());
-    assert_eq!(told("compatibility: MXNetOperator"), stand_alone);
-    assert_eq!(told("backoffLimit: 1"), stand_alone);
-    assert_eq!(told(""), training);
+    assert_eq!(rules("compatibility: MXNetOperator"), stand_alone);
+    assert_eq!(rules("backoffLimit: 1"), stand_alone);
+    assert_eq!(rules(""), training);
     let both = "compatibility: MXNetOperator\nrunPolicy: {backoffLimit: 1}";
-    assert_eq!(told(both), stand_alone);
-    assert_eq!(told("compatibility: TrainingOperator\nbackoffLimit: 1"), training);
+    assert_eq!(rules(both), stand_alone);
+    assert_eq!(
+        rules("compatibility: TrainingOperator\nbackoffLimit: 1"),
+        training
+    );
     // Go clients write an unset string as "".
-    assert_eq!(told("compatibility: ''\nbackoffLimit: 1"), stand_alone);
+    assert_eq!(rules("compatibility: ''\nbackoffLimit: 1"), stand_alone);
 }
 
 #[test]
 fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
     let since = |version: &str, fields: &str| {
         let spec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
-        let told = MXJob::new("job", spec).describe_compatibility(version)?;
-        let (said, _) = told.split_once(": ").unwrap();
-        Some(said.to_owned())
+        let text = MXJob::new("job", spec).describe_compatibility(version)?;
+        let (start, _) = text.split_once(": ").unwrap();
+        Some(start.to_owned())
     };
     let stand_alone = "Rules of the stand-alone mxnet-operator apply, because";
     let training = "Rules of the training operator apply, because";

@@ -90,7 +90,7 @@ fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators()
         filled("v1alpha2", json!({"compatibility": null})),
         "MXNetOperator"
     );
-    let said = json!({"compatibility": "TrainingOperator"});
-    assert_eq!(filled("v1beta1", said), "TrainingOperator");
+    let spec = json!({"compatibility": "TrainingOperator"});
+    assert_eq!(filled("v1beta1", spec), "TrainingOperator");
     assert_eq!(filled("v1", json!({})), Value::Null);
 }

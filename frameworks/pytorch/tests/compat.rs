@@ -58,8 +58,8 @@ const ADDED_VARIABLES: [&str; 5] = [
 #[test]
 fn renders_are_the_go_operators_but_where_we_say_so() {
     let mut differences = DIFFERENCES.to_vec();
-    let told = ADDED_VARIABLES.map(|scenario| (scenario, "pods.job-worker-*.env", "more is told"));
-    differences.extend(told);
+    let added = ADDED_VARIABLES.map(|scenario| (scenario, "pods.job-worker-*.env", "variables are added"));
+    differences.extend(added);
     // Under the Go operator each job's workers wait for the master's name in an init container.
     let settings = Settings {
         values: Arc::new(

@@ -228,7 +228,7 @@ fn jobs_that_cannot_be_are_refused() {
         let mut w = World::<PyTorchJob>::with(roles, fields);
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
-        let told = w.told("Failed");
-        assert!(told.contains(why), "{told}");
+        let message = w.told("Failed");
+        assert!(message.contains(why), "{message}");
     }
 }

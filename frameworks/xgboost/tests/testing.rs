@@ -28,8 +28,8 @@ const REFUSAL: &str = "---\nsource: any\n---\n# Objects of jobs/job.yaml.\n#\n# 
 
 #[test]
 fn a_folder_without_jobs_is_an_error() {
-    let said = complaint("no-job", "kind: Other\napiVersion: kubeflow.org/v1\n", &[]).unwrap();
-    assert_eq!(said, "no job of kind XGBoostJob is in jobs");
+    let error = complaint("no-job", "kind: Other\napiVersion: kubeflow.org/v1\n", &[]).unwrap();
+    assert_eq!(error, "no job of kind XGBoostJob is in jobs");
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn what_is_missing_or_stale_is_named() {
         ("missing", &[][..]),
         ("stale", &[("job.snap", "---\nsource: any\n---\nold\n")]),
     ] {
-        let said = complaint(name, JOB, committed).unwrap();
+        let error = complaint(name, JOB, committed).unwrap();
         assert!(
-            said.starts_with("missing or stale in snapshots: job; review"),
-            "{said}"
+            error.starts_with("missing or stale in snapshots: job; review"),
+            "{error}"
         );
     }
 }
@@ -51,10 +51,10 @@ fn a_refusal_is_a_snapshot_too_and_others_belong_to_no_job() {
     let refusal =
         format!("{REFUSAL}# spec.xgbReplicaSpecs: must have at least one role; add one of Master, Worker\n");
     assert_eq!(complaint("refused", JOB, &[("job.snap", &refusal)]), None);
-    let said = complaint(
+    let error = complaint(
         "left",
         JOB,
         &[("job.snap", &refusal), ("old.snap", "---\nsource: any\n---\n")],
     );
-    assert_eq!(said.unwrap(), "snapshots/old.snap belongs to no job; delete it");
+    assert_eq!(error.unwrap(), "snapshots/old.snap belongs to no job; delete it");
 }

@@ -116,7 +116,7 @@ fn refusal(target: &Target, body: &Document, quota: &str, exceeded: &[(String, u
         let parts = exceeded.iter().map(|one| format!("{}={}", one.0, number(one)));
         parts.collect::<Vec<_>>().join(",")
     };
-    let (asked, used, limited) = (listed(|_| 1), listed(|one| one.1), listed(|one| one.2));
-    let why = format!("exceeded quota: {quota}, requested: {asked}, used: {used}, limited: {limited}");
+    let (requested, used, limited) = (listed(|_| 1), listed(|one| one.1), listed(|one| one.2));
+    let why = format!("exceeded quota: {quota}, requested: {requested}, used: {used}, limited: {limited}");
     Failure::forbidden(target, body.meta_text("name"), &why)
 }

@@ -218,9 +218,9 @@ impl Failure {
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
         let mut listed: Vec<String> = Vec::new();
         for cause in causes {
-            let said = format!("{}: {}", cause.field, cause.message);
-            if !listed.contains(&said) {
-                listed.push(said);
+            let line = format!("{}: {}", cause.field, cause.message);
+            if !listed.contains(&line) {
+                listed.push(line);
             }
         }
         let text = match listed.as_slice() {
@@ -267,11 +267,11 @@ impl Failure {
         Box::new(Self::new(413, "RequestEntityTooLarge", message))
     }
 
-    pub(crate) fn expired(asked: u64, oldest: u64) -> Box<Self> {
+    pub(crate) fn expired(requested: u64, oldest: u64) -> Box<Self> {
         Box::new(Self::new(
             410,
             "Expired",
-            format!("too old resource version: {asked} ({oldest})"),
+            format!("too old resource version: {requested} ({oldest})"),
         ))
     }
 
@@ -294,8 +294,8 @@ impl Failure {
         Box::new(failure)
     }
 
-    pub(crate) fn version_too_large(asked: u64, current: u64) -> Box<Self> {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    pub(crate) fn version_too_large(requested: u64, current: u64) -> Box<Self> {
+        let message = format!("Timeout: Too large resource version: {requested}, current: {current}");
         let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
         let failure = Self::new(504, "Timeout", message);
         Box::new(

@@ -257,7 +257,7 @@ impl Server {
             if period == 0 {
                 return Grace::Unsupported;
             }
-            let Some(asked) = options.grace_seconds.filter(|asked| *asked < period) else {
+            let Some(requested) = options.grace_seconds.filter(|requested| *requested < period) else {
                 return Grace::Pending;
             };
             let begun = old
@@ -266,7 +266,7 @@ impl Server {
                 .ok()
                 .and_then(|deadline| deadline.checked_sub(SignedDuration::from_secs(period)).ok())
                 .unwrap_or(now);
-            return self.grace_from(begun, asked);
+            return self.grace_from(begun, requested);
         }
         let spec = |key: &str| old.get("spec").and_then(|spec| spec.get(key));
         let node = spec("nodeName").and_then(Value::as_str).unwrap_or_default();
@@ -277,11 +277,11 @@ impl Server {
         if node.is_empty() || matches!(phase, Some("Succeeded" | "Failed")) {
             return self.grace_from(now, 0);
         }
-        let asked = options
+        let requested = options
             .grace_seconds
             .or_else(|| spec("terminationGracePeriodSeconds").and_then(Value::as_i64))
             .unwrap_or(30);
-        self.grace_from(now, if asked < 0 { 1 } else { asked })
+        self.grace_from(now, if requested < 0 { 1 } else { requested })
     }
 
     fn grace_from(&mut self, begun: Timestamp, seconds: i64) -> Grace {

@@ -26,18 +26,18 @@ impl Server {
         options::check_list(query)?;
         let namespace = request.path.namespace.as_deref();
         let current = self.store.version();
-        let asked = version(query.version.as_deref())
+        let requested = version(query.version.as_deref())
             .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
         let continue_token = match query.continue_token.as_deref() {
             None => None,
             Some(token) => Some(ContinueToken::decode(token, namespace)?),
         };
-        if asked > current {
-            return Err(Failure::version_too_large(asked, current));
+        if requested > current {
+            return Err(Failure::version_too_large(requested, current));
         }
         let exact = match &continue_token {
             Some(continue_token) if continue_token.version > 0 => u64::try_from(continue_token.version).ok(),
-            None if query.version_match.as_deref() == Some("Exact") && asked > 0 => Some(asked),
+            None if query.version_match.as_deref() == Some("Exact") && requested > 0 => Some(requested),
             _ => None,
         };
         let after = continue_token
@@ -181,9 +181,9 @@ impl Server {
             match self.store.changes_since(target.id, since) {
                 Err(oldest) => watch.fail(&Failure::expired(since, oldest)),
                 Ok(changes) => {
-                    let mut nobody = Vec::new();
+                    let mut no_wakers = Vec::new();
                     for change in changes {
-                        watch.on_change(change, &mut nobody);
+                        watch.on_change(change, &mut no_wakers);
                     }
                 }
             }

@@ -60,11 +60,11 @@ pub(crate) fn check_type_meta(request: &Request, target: &Target, body: &mut Doc
         let kind = if kind.is_empty() { &target.kind.kind } else { kind };
         let version = version.rsplit('/').next().filter(|version| !version.is_empty());
         let version = version.unwrap_or_else(|| target.version_name());
-        let said = format!(
+        let message = format!(
             "{kind} in version {version:?} cannot be handled as a {}: {why}",
             target.kind.kind
         );
-        return Err(Failure::bad_request(said));
+        return Err(Failure::bad_request(message));
     }
     let wanted = [
         ("apiVersion", target.api_version()),
@@ -261,9 +261,9 @@ pub(crate) fn strict_failure(
         .map(|path| format!("unknown field {path:?}"))
         .collect();
     listed.sort();
-    let said = format!("strict decoding error: {}", listed.join(", "));
+    let message = format!("strict decoding error: {}", listed.join(", "));
     if request.is_plain_patch() {
-        return Failure::unreadable_patch(&object.to_value(), &said);
+        return Failure::unreadable_patch(&object.to_value(), &message);
     }
-    Failure::bad_request(format!("{}: {said}", unhandled(target)))
+    Failure::bad_request(format!("{}: {message}", unhandled(target)))
 }

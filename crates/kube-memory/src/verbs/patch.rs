@@ -141,7 +141,7 @@ pub(crate) fn apply_strategic_patch(
         *object = patch;
         return Ok(());
     };
-    let said = members
+    let patch_text = members
         .contains_key("$patch")
         .then(|| go_text(&Value::Object(members.clone())));
     let directive = members.remove("$patch");
@@ -156,7 +156,10 @@ pub(crate) fn apply_strategic_patch(
             return Ok(());
         }
         Some(other) => {
-            let why = format!("unknown patch type: {other} in map: {}", said.unwrap_or_default());
+            let why = format!(
+                "unknown patch type: {other} in map: {}",
+                patch_text.unwrap_or_default()
+            );
             return Err(Failure::internal(why));
         }
     }

@@ -106,8 +106,8 @@ impl Masks {
         let ends = DECODERS
             .iter()
             .filter_map(|marker| Some(hidden.find(marker)? + marker.len()));
-        let said = ends.min();
-        if let Some(end) = said.filter(|_| !hidden.contains("strict decoding error")) {
+        let error_at = ends.min();
+        if let Some(end) = error_at.filter(|_| !hidden.contains("strict decoding error")) {
             hidden.truncate(end);
         }
         if text.contains("ResourceVersion in record") {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_continue_token_is_opened() {
         let token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiJhXHUwMDAwIn0";
-        let said = json!({"v": "meta.k8s.io/v1", "rv": "<version>", "start": "a\u{0}"});
-        assert_eq!(open(token), said);
+        let content = json!({"v": "meta.k8s.io/v1", "rv": "<version>", "start": "a\u{0}"});
+        assert_eq!(open(token), content);
     }
 }

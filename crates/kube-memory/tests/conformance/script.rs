@@ -110,10 +110,10 @@ impl Step {
             ("await ", &self.r#await),
             ("compact ", &self.compact),
         ];
-        let said = parts
+        let title = parts
             .iter()
             .find_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?)));
-        said.expect("a step does something")
+        title.expect("a step does something")
     }
 }
 

@@ -80,8 +80,8 @@ pub(super) fn parse(bytes: &[u8]) -> Responses {
 impl ListOrWatch {
     pub(super) fn from_request(request: &Request<Body>) -> Self {
         let path = request.uri().path();
-        let asked = path.rsplit('/').next().unwrap_or_default();
-        let resource = RESOURCES.iter().find(|resource| **resource == asked);
+        let plural = path.rsplit('/').next().unwrap_or_default();
+        let resource = RESOURCES.iter().find(|resource| **resource == plural);
         let query = request.uri().query().unwrap_or_default();
         let value = |name: &str| {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

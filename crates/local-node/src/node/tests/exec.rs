@@ -9,12 +9,12 @@ use super::{dead, script};
 use crate::{AdjustEnv, NodeConfig};
 
 fn bench() -> Bench {
-    let tell: AdjustEnv = |pod, env| {
+    let set_names: AdjustEnv = |pod, env| {
         env.set("EXEC", pod.exec.display().to_string(), "to call others");
         env.set("TMPDIR", pod.temporary.display().to_string(), "its own");
     };
     Bench::new(NodeConfig {
-        adjust_env: [("toy".to_owned(), tell)].into(),
+        adjust_env: [("toy".to_owned(), set_names)].into(),
         ..NodeConfig::default()
     })
 }

@@ -92,13 +92,13 @@ impl Bench {
                 }
             }
         };
-        tokio::time::timeout(LIMIT, found)
+        tokio::time::timeout(WAIT_TIMEOUT, found)
             .await
             .unwrap_or_else(|_| panic!("no line with {wanted:?}"))
     }
 }
 
-const LIMIT: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Fake {
     pub(super) fn service(&self, name: &str) {
@@ -183,7 +183,7 @@ impl Fake {
                 changes.changed().await.unwrap();
             }
         };
-        match tokio::time::timeout(LIMIT, reached).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, reached).await {
             Ok(pod) => pod,
             Err(_) => panic!("{name} did not get there: {:#?}", self.get(name)),
         }
