@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_fail_together_do_not_come_back_together() {
+    fn jobs_that_fail_together_do_not_retry_together() {
         let waits: std::collections::BTreeSet<_> = (0..100).map(|job| backoff(1, job)).collect();
         assert!(waits.len() > 50, "{waits:?}");
         assert!(waits.last() > Some(&Duration::from_millis(600)), "{waits:?}");

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_without_a_message_is_told_in_the_clients_words() {
+    fn an_error_without_a_message_has_the_clients_message() {
         let message = |message: &str| {
             let status = Status {
                 message: message.to_owned(),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_left_alone_as_long_as_it_asks_for_but_not_for_ever() {
+    fn a_requested_pause_is_bounded() {
         let error = |details: serde_json::Value| {
             let status = serde_json::json!({
                 "status": "Failure", "message": "", "reason": "", "code": 429, "details": details,

@@ -260,7 +260,7 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                 }
                 None => return Ok(()),
                 Some(Err(error)) => return Err(WatchError::Stream(error)),
-                Some(Ok(WatchEvent::Error(status))) => return Err(WatchError::Refused(status)),
+                Some(Ok(WatchEvent::Error(status))) => return Err(WatchError::Rejected(status)),
                 Some(Ok(WatchEvent::Bookmark(new))) => {
                     *last_event = Instant::now();
                     advance(version, &new)?;

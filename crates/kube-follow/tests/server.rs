@@ -122,7 +122,7 @@ async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_asks_for_pages_then_for_what_comes_after_them() {
+async fn it_lists_in_pages_and_then_watches() {
     let replies = vec![
         Reply::list("7", "next"),
         Reply::list("8", ""),
@@ -153,7 +153,7 @@ async fn it_asks_for_pages_then_for_what_comes_after_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_it_is_left_alone() {
+async fn a_requested_pause_is_kept() {
     let busy = Reply::refusal(429, &json!({"retryAfterSeconds": 60}));
     let replies = vec![
         busy.clone(),
@@ -170,7 +170,7 @@ async fn a_server_that_asks_for_it_is_left_alone() {
 
 /// Servers end watches in a burst of changes, for which the buffer of a reader is too small.
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
+async fn a_watch_with_events_continues_at_once_however_often_it_ends() {
     let one_event = |version: u32| {
         let object =
             json!({"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": version.to_string()}});

@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_aliases_is_not_told_of_them() {
+    fn the_message_mentions_aliases_only_if_there_are_some() {
         let error = parse(&"---\n".repeat(1_000_000)).unwrap_err();
         assert_eq!(error.problem, "the file must take at most 85 MiB of memory");
         assert!(!error.remedy.contains("alias"), "{error:?}");
@@ -511,7 +511,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-c:?,*&<!|>{}\\[\\]'\"#%@~ \t\n-]{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in "[a-c:?,*&<!|>{}\\[\\]'\"#%@~ \t\n-]{0,40}") {
             let (documents, _) = parse_until_error(&text);
             documents.iter().for_each(|d| drop(d.positions()));
         }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_refused() {
+    fn a_device_is_rejected() {
         let sources: Vec<_> = sources(&[PathBuf::from("/dev/zero")]).collect();
         assert_eq!(
             sources[0].text.as_ref().unwrap_err(),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_text_is_refused_by_the_schema() {
+    async fn an_empty_text_is_rejected_by_the_schema() {
         let (_, client) = cluster().await;
         let refused = create(&client, "silent", "").await.unwrap_err();
         assert!(matches!(refused, kube::Error::Api(status) if status.code == 422));

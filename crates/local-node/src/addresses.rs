@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_address_for_ever_and_agents_share_none() {
+    fn a_name_keeps_its_address_and_agents_share_none() {
         let mut one = Addresses::claim().unwrap();
         let mut two = Addresses::claim().unwrap();
         let mut seen = BTreeSet::new();

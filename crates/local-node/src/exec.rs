@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_read_what_may_be_secret() {
+    fn only_the_user_can_read_files_that_may_be_secret() {
         let folders = Folders::create().unwrap();
         let other = Folders::create().unwrap();
         assert_ne!(folders.root(), other.root());

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_keys_are_reported() {
         let why = |contents, volume| {
             all(&contents, json!([{"name": volume, "mountPath": "/x"}]))
                 .unwrap_err()

@@ -90,7 +90,7 @@ fn ctrl_c_ends_all() {
 }
 
 #[test]
-fn bad_input_is_refused_with_its_field() {
+fn bad_input_is_rejected_with_its_field() {
     let output = operator(&["local", "jobs/headless.yaml"]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();

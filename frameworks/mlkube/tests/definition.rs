@@ -15,7 +15,7 @@ fn they_take_the_jobs_that_validate_takes() {
 
 /// The lists are the errors that only `validate` reports.
 #[test]
-fn they_refuse_bad_jobs_in_the_same_words() {
+fn they_reject_bad_jobs_with_the_same_messages() {
     // The API server cannot derive the type of an entry that names none.
     let later = [
         "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: must have a SCHEDULER, because jobMode is dist; add one, or set jobMode to local",

@@ -141,7 +141,7 @@ fn a_local_job_is_one_worker_without_a_cluster() {
 }
 
 #[test]
-fn an_invalid_spec_fails_and_is_told_why_until_it_is_mended() {
+fn an_invalid_spec_fails_with_the_reason_until_it_is_corrected() {
     let mut object = mx(&[("WORKER", 2)], "local");
     let job: MxJob = serde_json::from_value(object.clone()).unwrap();
     let errors = validate(&job, &Settings::default()).unwrap_err().to_string();

@@ -65,7 +65,7 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
         variable("OMPI_MCA_plm_rsh_agent", &*shell),
         variable("OMPI_MCA_orte_default_hostfile", &*hosts),
     ];
-    if !asks_for_gpu(replica.role) {
+    if !requests_gpu(replica.role) {
         // Otherwise a device plug-in exposes all devices of the node to the launcher.
         let hidden = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"];
         all.extend(hidden.map(|name| EnvVar {
@@ -95,7 +95,7 @@ fn sets(role: &Role<'_>, name: &str) -> bool {
 }
 
 /// Returns true if a container of the role has a limit on GPUs. Processes then run in it as well.
-pub(crate) fn asks_for_gpu(role: &Role<'_>) -> bool {
+pub(crate) fn requests_gpu(role: &Role<'_>) -> bool {
     let containers = role.template().spec.iter().flat_map(|spec| &spec.containers);
     let limits = containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
     limits

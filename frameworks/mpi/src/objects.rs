@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::{Value, json};
 use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Topology};
 
-use crate::environment::{asks_for_gpu, is_own_shell};
+use crate::environment::{is_own_shell, requests_gpu};
 use crate::job::{LAUNCHER, WORKER};
 
 pub(crate) const ACCOUNT: ObjectKind = ObjectKind::of::<ServiceAccount>();
@@ -116,7 +116,7 @@ fn remote_shell(main_container: Option<&str>) -> String {
 
 /// Returns true if processes run in the launcher, too.
 fn computes(topology: &Topology<'_>) -> bool {
-    topology.role(LAUNCHER).is_some_and(asks_for_gpu)
+    topology.role(LAUNCHER).is_some_and(requests_gpu)
 }
 
 /// Returns the hostfile: all hosts on which processes may run.

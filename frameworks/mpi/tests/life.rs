@@ -116,7 +116,7 @@ fn a_lost_worker_restarts_the_whole_job() {
 
 /// The Go operator ignores them.
 #[test]
-fn exit_codes_are_looked_at() {
+fn exit_codes_matter() {
     for (code, state) in [(137, "Restarting"), (1, "Failed")] {
         let mut w = running("ExitCode", "2:ExitCode");
         w.pod("launcher").exits(code);
@@ -162,7 +162,7 @@ fn a_launcher_without_its_workers_has_not_succeeded() {
 }
 
 #[test]
-fn a_failure_under_never_is_told_of_an_mpijob() {
+fn the_message_of_a_failure_under_never_names_an_mpijob() {
     let mut w = running("Never", "2:Never");
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
@@ -233,7 +233,7 @@ fn templates(w: &mut World<MPIJob>) -> impl Iterator<Item = &mut PodTemplateSpec
 
 /// `horovodrun` adds new workers and continues without lost ones.
 #[test]
-fn elastic_horovod_loses_a_worker_and_goes_on() {
+fn elastic_horovod_continues_without_a_lost_worker() {
     for words in [
         json!({"command": ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python3"]}),
         json!({"command": ["sh", "-c"], "args": ["horovodrun -np 2 --host-discovery-script=/etc/mpi/discover_hosts.sh x"]}),

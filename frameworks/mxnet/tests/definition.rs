@@ -31,7 +31,7 @@ fn it_takes_the_jobs_that_validate_takes() {
 
 /// Except for files that are not YAML, because they contain no jobs.
 #[test]
-fn it_refuses_jobs_in_the_words_of_validate() {
+fn it_rejects_jobs_with_the_messages_of_validate() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("invalid");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

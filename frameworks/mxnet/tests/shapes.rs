@@ -41,7 +41,7 @@ fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
 }
 
 #[test]
-fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
+fn compatibility_takes_precedence_over_the_shape() {
     let rules = |fields: &str| {
         let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
         let job = MXJob::new("job", spec);
@@ -64,7 +64,7 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
 }
 
 #[test]
-fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
+fn the_compatibility_mode_is_described_with_its_reason() {
     let since = |version: &str, fields: &str| {
         let spec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
         let text = MXJob::new("job", spec).describe_compatibility(version)?;

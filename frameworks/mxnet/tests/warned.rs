@@ -8,7 +8,7 @@ use training_job::{Settings, validate};
 use training_job_mxnet::MXJob;
 
 #[test]
-fn what_is_surely_not_meant_is_told() {
+fn each_probable_mistake_has_a_warning() {
     insta::glob!("warned/*.yaml", |path| {
         let job: MXJob = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let valid = validate(&job, &Settings::default()).unwrap();

@@ -52,7 +52,7 @@ fn the_end_of_all_parameter_servers_is_the_end() {
 
 /// The Go operator waits for the servers forever.
 #[test]
-fn servers_that_nobody_stops_do_not_keep_the_job() {
+fn servers_without_a_stop_do_not_keep_the_job() {
     let mut w = started("Master=2 Worker=2");
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);

@@ -12,7 +12,7 @@ fn it_takes_the_jobs_that_validate_takes() {
 }
 
 #[test]
-fn it_refuses_the_jobs_that_validate_refuses() {
+fn it_rejects_the_jobs_that_validate_rejects() {
     assert_eq!(
         check_definition::<PyTorchJob>(env!("CARGO_MANIFEST_DIR"), "tests/invalid"),
         [""; 0]

@@ -76,7 +76,7 @@ fn workers_without_a_master_meet_at_the_first() {
 
 /// A variable of one container applies to the whole pod, because the others belong to the same program.
 #[test]
-fn what_such_a_job_says_itself_is_left_as_it_is() {
+fn variables_of_such_a_job_itself_are_unchanged() {
     let mut job = World::<PyTorchJob>::with("Worker=2", "").job;
     let spec = job
         .spec
@@ -110,7 +110,7 @@ fn what_such_a_job_says_itself_is_left_as_it_is() {
 }
 
 #[test]
-fn workers_that_come_and_go_are_told_of_a_rendezvous_alone() {
+fn elastic_workers_get_only_a_rendezvous() {
     let policy = "elasticPolicy: {minReplicas: 2, rdzvHost: etcd, rdzvPort: 2379, rdzvBackend: etcd, rdzvId: '', \
                   maxRestarts: 0, nProcPerNode: 2, rdzvConf: [{key: k}, {value: v}], standalone: true}";
     let environment = environments("Worker=3", policy).remove(2);

@@ -66,7 +66,7 @@ fn with_all_workers_every_worker_decides() {
 }
 
 #[test]
-fn a_failure_is_told_in_its_own_words() {
+fn a_failure_has_a_message_of_its_own() {
     let mut w = started("PS=1 Worker=3", "");
     w.pod("worker-0").exits(1);
     w.pod("worker-2").exits(1);
@@ -142,7 +142,7 @@ fn a_dynamic_worker_that_restarts_is_awaited() {
 /// There is no recording. The expectation follows the types in the Go operator's `tensorflow.go`. Older operators
 /// named it `sparseCluster`.
 #[test]
-fn dynamic_workers_are_told_of_themselves_and_the_parameter_servers() {
+fn dynamic_workers_get_themselves_and_the_parameter_servers() {
     let w = World::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");
     let config = |worker: &str, ps: &str, role: &str, index: u32| {
         format!(

@@ -83,7 +83,7 @@ fn a_wrong_exit_code_is_final() {
 }
 
 #[test]
-fn a_failure_is_told_of_an_xgboostjob() {
+fn the_message_of_a_failure_names_an_xgboostjob() {
     let mut w = started("Master=1 Worker=2:Never");
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);

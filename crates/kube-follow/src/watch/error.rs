@@ -17,7 +17,7 @@ pub(super) enum WatchError {
     Stream(kube::Error),
     /// The server sent an error as an event.
     #[error("{}", .0.message)]
-    Refused(Box<Status>),
+    Rejected(Box<Status>),
     /// The server sent nothing for the silence timeout, not even the end of the stream.
     #[error("no event before the silence timeout")]
     Silent,
@@ -54,7 +54,7 @@ impl WatchError {
         match self {
             Self::Call(error) => error.code() == Some(410),
             Self::Stream(kube::Error::Api(status)) => matches!(status.code, 0 | 410),
-            Self::Refused(status) => status.code == 410,
+            Self::Rejected(status) => status.code == 410,
             // A server that was restored from a backup has no record of the versions after that backup.
             Self::Stream(kube::Error::SerdeError(_)) | Self::VersionWentBack | Self::NoEvents => true,
             _ => false,

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_the_same_however_it_is_written() {
+    fn the_order_and_spacing_of_a_line_do_not_matter() {
         let map = r#"{"metadata":{"name":"m","annotations":{"a":"\",\"object\":{}"}}}"#;
         for line in [
             format!(r#"{{"type":"ADDED","object":{map}}}"#),

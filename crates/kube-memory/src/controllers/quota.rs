@@ -31,7 +31,7 @@ impl Server {
             }
             if !exceeded.is_empty() {
                 exceeded.sort();
-                return Err(refusal(target, body, quota.name(), &exceeded));
+                return Err(quota_error(target, body, quota.name(), &exceeded));
             }
         }
         Ok(())
@@ -111,7 +111,12 @@ fn limits(quota: &Object) -> Counts {
         .collect()
 }
 
-fn refusal(target: &Target, body: &Document, quota: &str, exceeded: &[(String, u64, u64)]) -> Box<Failure> {
+fn quota_error(
+    target: &Target,
+    body: &Document,
+    quota: &str,
+    exceeded: &[(String, u64, u64)],
+) -> Box<Failure> {
     let listed = |number: fn(&(String, u64, u64)) -> u64| {
         let parts = exceeded.iter().map(|one| format!("{}={}", one.0, number(one)));
         parts.collect::<Vec<_>>().join(",")

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_as_it_is() {
+    fn a_document_that_fits_is_unchanged() {
         let container = |more: Value| {
             let mut container = json!({"name": "c", "image": "i"});
             container

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_decoded_as_it_is() {
+    fn a_value_that_fits_is_decoded_unchanged() {
         let metadata = json!({
             "name": "a", "namespace": "b", "uid": "u", "generation": 1, "labels": {"a": "b"},
             "creationTimestamp": "2030-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30, "finalizers": ["f"],

@@ -11,7 +11,7 @@ use crate::request::{
 
 const MATCH: &str = "resourceVersionMatch";
 
-fn refuse(causes: &[Cause]) -> ApiResult<()> {
+fn reject(causes: &[Cause]) -> ApiResult<()> {
     if causes.is_empty() {
         return Ok(());
     }
@@ -75,7 +75,7 @@ pub(crate) fn check_list(query: &Query) -> ApiResult<()> {
         let why = "sendInitialEvents is forbidden for list";
         causes.push(Cause::forbidden("sendInitialEvents", why));
     }
-    refuse(&causes)?;
+    reject(&causes)?;
     if query.continue_token.is_some() && !version.is_empty() && version != "0" {
         let why = "specifying resource version is not allowed when using continue";
         return Err(Failure::bad_request(why));
@@ -102,5 +102,5 @@ pub(crate) fn check_watch(query: &Query) -> ApiResult<()> {
     if query.continue_token.is_some() {
         causes.push(Cause::forbidden("continue", "continue is forbidden for watch"));
     }
-    refuse(&causes)
+    reject(&causes)
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::Versions;
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_cluster_is_as_it_was() {
+async fn a_restored_cluster_equals_its_backup() {
     for versions in [Versions::GoBack, Versions::GoOn] {
         let cluster = cluster();
         let client = cluster.client("default");

@@ -88,7 +88,7 @@ async fn installed() -> (Cluster, Client) {
 }
 
 #[tokio::test]
-async fn a_definition_is_served_and_says_so() {
+async fn a_definition_is_served_and_has_the_condition() {
     let (cluster, client) = installed().await;
     let stored = cluster
         .get("customresourcedefinitions", "", "things.example.com")

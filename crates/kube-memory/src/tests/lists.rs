@@ -168,7 +168,7 @@ async fn lists_cross_namespaces_and_can_be_metadata_only() {
 }
 
 #[tokio::test]
-async fn discovery_tells_what_is_served() {
+async fn discovery_lists_the_served_kinds() {
     let client = cluster().client("default");
     assert_eq!(client.apiserver_version().await.unwrap().major, "1");
     let groups = client.list_api_groups().await.unwrap();

@@ -81,7 +81,7 @@ async fn names_are_taken_once_and_generated_ones_differ() {
 }
 
 #[tokio::test]
-async fn malformed_objects_are_refused_with_causes() {
+async fn malformed_objects_are_rejected_with_causes() {
     let client = cluster().client("default");
     let refused = async |value: Value| {
         let (code, status) = send(

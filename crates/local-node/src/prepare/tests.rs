@@ -149,7 +149,7 @@ fn a_container_becomes_a_process() {
 }
 
 #[test]
-fn what_the_pod_says_wins_over_this_machine() {
+fn variables_of_the_pod_take_precedence_over_those_of_the_machine() {
     let env = json!([{"name": "PATH", "value": "/img/bin"}, {"name": "HOME", "value": "/root"},
         {"name": "HOSTNAME", "value": "job-worker-0"}]);
     let (launch, _) = prepared("other", json!({"name": "c", "command": ["true"], "env": env})).unwrap();

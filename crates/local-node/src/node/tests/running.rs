@@ -229,7 +229,7 @@ async fn a_failing_container_is_restarted_in_place() {
 }
 
 #[tokio::test]
-async fn a_container_in_back_off_says_so() {
+async fn a_container_in_back_off_has_the_reason_and_the_delay() {
     let bench = Bench::new(NodeConfig {
         restart_backoff: RestartBackoff {
             first: Duration::from_secs(60),

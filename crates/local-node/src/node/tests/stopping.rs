@@ -115,7 +115,7 @@ async fn a_pod_that_vanishes_is_killed() {
 }
 
 #[tokio::test]
-async fn output_that_nobody_takes_does_not_hold_up_the_end() {
+async fn unread_output_does_not_delay_the_end() {
     let bench = Bench::new(NodeConfig::default());
     let run = "i=0; while [ $i -lt 100000 ]; do echo line $i; i=$((i + 1)); done";
     bench.api.create("job-0", "u1", &script("Never", run), json!({}));
@@ -210,7 +210,7 @@ async fn processes_that_an_earlier_agent_left_are_killed_before_their_pod_has_en
 }
 
 #[tokio::test]
-async fn shutdown_asks_then_kills_then_reports() {
+async fn shutdown_sends_sigterm_then_kills_then_reports() {
     let mut bench = Bench::new(NodeConfig::default());
     bench.api.create(
         "nice",
