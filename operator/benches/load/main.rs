@@ -1,12 +1,12 @@
-//! How operators stand load on a real API server: `cargo bench --package training-operator --bench load`.
+//! Measures operators under load on a real API server: `cargo bench --package training-operator --bench load`.
 //!
-//! This operator, the Go operator v1.8.1 with and without its client's limits, and a plain writer do the same work in
-//! turn, in one run. The driver plays the kubelets and watches as a user would. Figures are compared within the run;
-//! between runs they depend on the machine. docs/maintainers/performance.md has the results, and says how they are made.
+//! This operator, the Go operator v1.8.1 with and without its client's limits, and a plain writer do the same works in
+//! turn. The driver plays the kubelets and watches jobs as a client does. Compare figures within a run only, because
+//! they depend on the machine. docs/maintainers/performance.md describes the method and the results.
 //!
-//! `-- --quick` does less of each; `--work burst,churn` only some, whose figures take the place of those of before;
-//! `--jobs 1000 --workers 3 --train 1` a burst of one's own; `--only ours,floor` leaves the others out; `--curve` is the
-//! plain writer alone, with more and more calls in flight.
+//! `-- --quick` runs smaller works. `--work burst,churn` runs some works and replaces their stored figures.
+//! `--jobs 1000 --workers 3 --train 1` runs one burst of these jobs. `--only ours,floor` selects contenders. `--curve`
+//! runs the plain writer alone, with a growing number of calls in flight.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,53 +40,53 @@ use work::{Contender, Jobs, Kind, Work};
 
 #[derive(Parser)]
 struct Arguments {
-    /// Fewer jobs, one round: some minutes.
+    /// Run smaller works, one round each: some minutes
     #[arg(long)]
     quick: bool,
-    /// Which work of docs/maintainers/performance.md, by name; all unless given.
+    /// The works to run, by the names in docs/maintainers/performance.json; all by default
     #[arg(long, value_delimiter = ',')]
     work: Vec<String>,
-    /// Another burst instead: how many jobs are created at once.
+    /// Run one burst of this many jobs instead
     #[arg(long)]
     jobs: Option<usize>,
-    /// Of which kind these are.
+    /// The kind of the jobs of that burst
     #[arg(long, default_value = "mxnet")]
     kind: Kind,
-    /// How many workers each of these has, beside a scheduler and a server, a master, or a launcher.
+    /// The workers of each of its jobs, besides a scheduler and a server, a master, or a launcher
     #[arg(long, default_value_t = 3)]
     workers: usize,
-    /// For how many seconds the pods of one run.
+    /// The run time of its pods, in seconds
     #[arg(long, default_value_t = 1)]
     train: u64,
-    /// A worker of each is killed once.
+    /// Kill one worker of each job once
     #[arg(long)]
     churn: bool,
-    /// How often each contender does it.
+    /// The number of rounds; each contender does each work once a round
     #[arg(long)]
     rounds: Option<usize>,
-    /// Who works; who should, unless given.
+    /// The contenders; by default those of each work
     #[arg(long, value_delimiter = ',')]
     only: Vec<Contender>,
-    /// How many calls of the plain writer are in flight: as many as the kubelets'.
+    /// The calls in flight of the plain writer; the driver has as many for the kubelets
     #[arg(long, default_value_t = 32)]
     in_flight: usize,
-    /// The plain writer alone, with 1 to 64 calls in flight.
+    /// Run the plain writer alone, with 1 to 64 calls in flight
     #[arg(long)]
     curve: bool,
-    /// Where the figures are written; below `target`, unless given.
+    /// The file for the figures; by default below `target`
     #[arg(long)]
     out: Option<PathBuf>,
-    /// This process is the plain writer, and the driver is at this address.
+    /// Run as the plain writer for the driver at this address
     #[arg(long, hide = true)]
     floor: Option<String>,
-    /// What cargo adds.
+    /// Added by cargo
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() {
     let arguments = Arguments::parse();
-    // Also of a task that nobody awaits.
+    // End also at a panic of a task that is not awaited.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         usual(panic);
@@ -132,7 +132,7 @@ fn chosen(arguments: &Arguments) -> Vec<Work> {
     for work in &mut chosen {
         work.rounds = arguments.rounds.unwrap_or(work.rounds);
         if !arguments.only.is_empty() {
-            // Not everybody does all of it: the plain writer cannot be started again.
+            // A contender that cannot do a work is not added: the plain writer cannot be restarted.
             work.by.retain(|contender| arguments.only.contains(contender));
         }
     }
@@ -146,7 +146,7 @@ async fn compare(arguments: &Arguments) {
         in_flight: arguments.in_flight,
         works: Vec::new(),
     };
-    // What was chosen takes the place of what it was before.
+    // The chosen works replace their stored figures; the other figures stay.
     if let (false, Ok(before)) = (arguments.work.is_empty(), std::fs::read(out(arguments))) {
         let before: Results = serde_json::from_slice(&before).unwrap();
         results.works = before.works;
@@ -183,7 +183,7 @@ async fn compare(arguments: &Arguments) {
         let order = work::all(arguments.quick);
         let place = |done: &Worked| order.iter().position(|work| work.name == done.name);
         results.works.sort_by_key(place);
-        // What is done is kept, should the rest fail.
+        // Keep the figures so far, should a later work fail.
         write(arguments, &results);
     }
     println!("{}", table::tables(&results));
@@ -208,14 +208,14 @@ fn write(arguments: &Arguments, results: &Results) {
     std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
-/// Without digits that mean nothing.
+/// Rounds to four decimals.
 fn rounded(figures: Figures) -> Figures {
     let all = figures.into_iter();
     all.map(|(name, value)| (name, (value * 1e4).round() / 1e4))
         .collect()
 }
 
-/// The figures that one looks for first.
+/// Returns the most important figures, for the terminal.
 fn brief(figures: &Figures) -> String {
     let shown = [
         "cpu",
@@ -245,7 +245,7 @@ fn brief(figures: &Figures) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// How many calls in flight serve the API server best.
+/// Measures the plain writer with 1 to 64 calls in flight, to find the number that suits the API server best.
 async fn curve(arguments: &Arguments) {
     let jobs = Jobs::new(
         arguments.jobs.unwrap_or(100),

@@ -123,7 +123,7 @@ impl Seen {
             all.filter_map(move |at| since(Some(*at), life.created))
         });
         let whole = lives().filter_map(Life::making);
-        let told = lives().filter_map(|life| since(life.running, life.created));
+        let reported = lives().filter_map(|life| since(life.running, life.created));
         let runs = lives().filter_map(|life| since(life.running, life.all_run));
         let shown = lives().filter(|life| life.running.is_some()).count();
         let ends = lives().filter_map(|life| since(life.succeeded, life.last_pod_ended));
@@ -135,7 +135,7 @@ impl Seen {
         let mut figures = Figures::new();
         spread(&mut figures, "pods", made);
         spread(&mut figures, "making", whole);
-        spread(&mut figures, "told", told);
+        spread(&mut figures, "reported", reported);
         spread(&mut figures, "running", runs);
         spread(&mut figures, "end", ends);
         if lives().any(|life| life.killed.is_some()) {

@@ -1,4 +1,4 @@
-//! What is to be done, and by whom.
+//! The works of the benchmark, and the contenders that do them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use kube::api::ApiResource;
 use kube::core::{DynamicObject, GroupVersionKind};
 use serde_json::{Map, json};
 
-/// Who does the work.
+/// A program that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contender {
     /// This operator.
@@ -21,7 +21,7 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    /// Its name in the results.
+    /// Returns the name in the results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -31,7 +31,7 @@ impl Contender {
         }
     }
 
-    /// How what it calls itself before the API server begins.
+    /// Returns the beginning of its user agent, by which the audit log is filtered.
     pub(crate) fn agent(self) -> &'static str {
         match self {
             Self::Ours => "training-operator/",
@@ -42,7 +42,7 @@ impl Contender {
     }
 }
 
-/// Of which kind jobs are. Beside its workers one has whom its success depends on, and others perhaps.
+/// The kind of the jobs. A job has workers, one replica that decides on its success, and perhaps others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// With a scheduler and a server.
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The roles with one replica each; the end of the first's is the job's.
+    /// Returns the roles of one replica. The first one decides on the end of the job.
     fn others(self) -> &'static [&'static str] {
         match self {
             Self::Mxnet => &["Scheduler", "Server"],
@@ -83,23 +83,23 @@ impl Kind {
         }
     }
 
-    /// Whether a pod's end is the job's.
+    /// Returns true if the end of this pod ends the job.
     pub(crate) fn is_decided_by(self, pod: &str) -> bool {
         pod.contains(&format!("-{}", self.others()[0].to_lowercase()))
     }
 }
 
-/// Jobs that are alike.
+/// A number of equal jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jobs {
     pub(crate) kind: Kind,
     pub(crate) count: usize,
     pub(crate) workers: usize,
-    /// How long the pods of a job run; for ever, if none.
+    /// The run time of the pods; without it they run until they are killed.
     pub(crate) train: Option<Duration>,
-    /// Whether the first worker is killed once, when all run.
+    /// Kill the first worker once, when all run.
     pub(crate) churn: bool,
-    /// Whether they have the layout Compact.
+    /// Use the layout Compact.
     pub(crate) compact: bool,
 }
 
@@ -119,7 +119,7 @@ impl Jobs {
         }
     }
 
-    /// The pods of one job.
+    /// Returns the number of pods of one job.
     pub(crate) fn pods(&self) -> usize {
         self.workers + self.kind.others().len()
     }
@@ -157,17 +157,17 @@ pub(crate) enum Course {
     Burst,
     /// All jobs run when the operator is killed and started again.
     Restart,
-    /// So many pods of nobody's come and run, where no job is.
+    /// Pods that belong to no job are created and run. There are no jobs.
     Foreign(usize),
-    /// All jobs have ended, and nothing happens for so long.
+    /// All jobs have ended, and nothing changes for this time.
     Idle(Duration),
-    /// A small job is created while the pods of a large one are being made.
+    /// A small job is created while the pods of a large one are being created.
     Beside,
-    /// No job is there, and the operator is started again for all kinds of jobs in the place of one.
+    /// There are no jobs. The operator runs for one kind, and then for all.
     Kinds,
 }
 
-/// One line of work.
+/// One work: jobs, their course, and the contenders that do it.
 pub(crate) struct Work {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -190,14 +190,14 @@ impl Work {
         };
         let train = jobs.train.unwrap_or_default().as_secs();
         let particular = match jobs {
-            Jobs { churn: true, .. } => "; a worker of each is killed once",
-            Jobs { compact: true, .. } => "; its layout is Compact",
+            Jobs { churn: true, .. } => ", one worker of each killed once",
+            Jobs { compact: true, .. } => ", layout Compact",
             _ => "",
         };
         Self {
             name: name.to_owned(),
             title: format!(
-                "{count} of {} pods, which train for {train} s{particular}",
+                "{count} of {} pods that train for {train} s{particular}",
                 jobs.pods()
             ),
             course: Course::Burst,
@@ -208,7 +208,7 @@ impl Work {
     }
 }
 
-/// All that `make bench` does; of each kind less if it is to be quick.
+/// Returns the works of `make bench`, or smaller ones if it must be quick.
 pub(crate) fn all(quick: bool) -> Vec<Work> {
     use Contender::{Floor, Go, GoUnlimited, Ours};
     let size = |full: usize, small: usize| if quick { small } else { full };
@@ -245,6 +245,10 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
             &[Ours, GoUnlimited, Go, Floor],
             size(3, 1),
         ),
+        // With `burst` and `many`, the points of the pictures in docs/maintainers/performance.md.
+        Work::burst("burst-10", Jobs::new(10, 5, 1), two, rounds),
+        Work::burst("burst-30", Jobs::new(30, 5, 1), two, rounds),
+        Work::burst("burst-300", Jobs::new(300, 5, 1), two, rounds),
         Work::burst("long", Jobs::new(100, 5, 20), three, rounds),
         Work::burst("many", Jobs::new(1_000, 5, 1), three, rounds),
         Work::burst("large", Jobs::new(1, replicas, 1), three, rounds),
@@ -262,25 +266,25 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Work::burst("churn", churn, if quick { two } else { three }, rounds),
         other(
             "restart",
-            format!("A restart while {} jobs of 5 pods run", running.count),
+            format!("restart of the operator while {} jobs of 5 pods run", running.count),
             Course::Restart,
             running,
             two,
         ),
         other(
             "foreign",
-            format!("{foreign} pods of nobody's come and run"),
+            format!("{foreign} pods that belong to no job"),
             Course::Foreign(foreign),
             Jobs::new(0, 5, 1),
             two,
         ),
         Work {
-            // Minutes each, and little that changes.
+            // One round suffices: each takes minutes, and its figures hardly vary.
             rounds: 1,
             ..other(
                 "idle",
                 format!(
-                    "{idle} s in which nothing happens, with {} jobs that have ended",
+                    "{idle} s without changes, with {} finished jobs",
                     ended.count
                 ),
                 Course::Idle(Duration::from_secs(idle as u64)),
@@ -290,22 +294,22 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         },
         other(
             "beside",
-            format!("A job of 5 pods while one of {replicas} is being made"),
+            format!("1 job of 5 pods, created while one of {replicas} pods is being created"),
             Course::Beside,
             Jobs::new(1, replicas, 1),
-            // The plain writer takes jobs one after another.
+            // The plain writer does one job after the other.
             two,
         ),
     ];
     all.push(other(
         "kinds",
-        "No job: one kind of jobs, and then all".to_owned(),
+        "no jobs: one kind, then all kinds".to_owned(),
         Course::Kinds,
         Jobs::new(0, 5, 1),
         &[Ours],
     ));
     if quick {
-        all.retain(|work| !["long", "many"].contains(&&*work.name));
+        all.retain(|work| !["burst-10", "burst-30", "burst-300", "long", "many"].contains(&&*work.name));
     }
     all
 }
