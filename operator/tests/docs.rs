@@ -1,6 +1,6 @@
-//! Code in the documentation is that of files that are built and tested.
+//! The code blocks of the documentation are copies of files that are built and tested, and its links lead to files.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -10,8 +10,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// What a mark `FILE` or `FILE#REGION` stands for: without the lines that mark regions, and without the
-/// indentation that all lines have.
+/// Returns the text that a mark `FILE` or `FILE#REGION` refers to, without the lines that mark regions and without the
+/// common indentation.
 fn source(mark: &str) -> String {
     let (file, region) = mark.split_once('#').unwrap_or((mark, ""));
     let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -38,7 +38,7 @@ fn source(mark: &str) -> String {
     lines.collect()
 }
 
-/// The page with each marked block as its file has it; panics at code without a mark.
+/// Returns the page with each marked block replaced by the text of its file. Panics at code without a mark.
 fn renewed(page: &str) -> String {
     let mut out = String::new();
     let mut mark = None;
@@ -54,9 +54,9 @@ fn renewed(page: &str) -> String {
                 .collect();
             match mark.take() {
                 Some(mark) => out.push_str(&source(mark)),
-                // Commands, and what they print, have tests of their own.
+                // Other tests cover commands and their output.
                 None if language == "sh" || language == "text" => out.push_str(&body),
-                None => panic!("a block of {language} is taken from no file:\n{body}"),
+                None => panic!("a block of {language} has no mark with its file:\n{body}"),
             }
             out.push_str("```\n");
         } else {
@@ -69,7 +69,7 @@ fn renewed(page: &str) -> String {
 }
 
 #[test]
-fn code_is_that_of_its_file() {
+fn code_blocks_match_their_files() {
     let file = root().join("docs/authors/add-a-framework.md");
     let page = fs::read_to_string(&file).unwrap();
     let renewed = renewed(&page);
@@ -83,7 +83,7 @@ fn code_is_that_of_its_file() {
     }
 }
 
-/// The pages below a folder.
+/// Returns the pages below a folder.
 fn pages(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -96,9 +96,10 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_lead_to_files() {
     let mut pages = pages(&root().join("docs"));
-    pages.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    let top = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    pages.extend(top.map(|name| root().join(name)));
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
         for link in text.split("](").skip(1) {
