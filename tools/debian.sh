@@ -1,15 +1,14 @@
 #!/bin/sh
-# Unpacks packages of Debian 12 into a folder, beside the system's own and without
-# root, and makes them an environment that `local run --venv FOLDER` takes.
+# Unpacks packages of Debian 12 into a folder, without root and without a change of
+# the system. `local run --venv FOLDER` accepts the folder as an environment.
 #
 #   tools/debian.sh PACKAGES FOLDER        tools/venv.sh pytorch calls it
 #   DEBIAN_MIRROR=http://deb.debian.org/debian       another mirror
 #
-# For packages that have no wheels of a bearable size: PyPI's PyTorch always brings
-# CUDA. The folder has a Python of its own, so the system's does not matter; only
-# its C library does, which must be that of Debian 12 or a newer one. apt-get works
-# in the folder too, with lists and a configuration of its own, and checks Debian's
-# signatures as ever.
+# It serves packages whose wheels are too large: PyPI's PyTorch always includes CUDA.
+# The folder has its own Python, so the system's Python does not matter. The
+# system's C library must be that of Debian 12 or newer. apt-get uses lists and a
+# configuration in the folder, and checks Debian's signatures.
 set -eu
 
 fail() {
@@ -49,11 +48,11 @@ done
 rm -rf "$apt"
 ln -s debian/usr/lib "$folder/lib"
 
-# torchrun of this version needs the two PET_ variables with Python 3.11: it
-# fails at the first end of a process without a file for its output.
+# With Python 3.11, torchrun of this version needs the two PET_ variables: without a
+# file for its output, it fails when the first process ends.
 cat >"$folder/bin/python" <<'END'
 #!/bin/sh
-# The Python of this environment, which finds the libraries beside it.
+# The Python of this environment, with the libraries of the environment.
 root=${0%/*}/../debian
 libraries=$root/usr/lib/x86_64-linux-gnu
 export LD_LIBRARY_PATH="$libraries:$root/lib/x86_64-linux-gnu:$root/usr/lib:$libraries/blas:$libraries/lapack${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

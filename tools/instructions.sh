@@ -1,6 +1,6 @@
 #!/bin/sh
 # Counts the instructions of each micro-benchmark (benches/micro.rs) at a commit and now, by Callgrind, and prints both and
-# their ratio. The counts do not depend on what else the machine does.
+# their ratio. The counts do not depend on the load of the machine.
 #
 #   tools/instructions.sh COMMIT
 set -eu
@@ -22,7 +22,7 @@ git worktree prune
 git -C "$tree" checkout --quiet --force --detach "$base"
 
 # count FOLDER RESULTS TARGET: builds what is in a folder, and writes one line for each benchmark: instructions, name.
-# Each has a target folder of its own: in one, cargo names both builds alike and takes one for the other.
+# Each build has its own target folder, because in a common one cargo gives both builds the same name.
 count() {
     export CARGO_TARGET_DIR="$PWD/$3"
     built=$(cd "$1" && cargo bench --no-run --package training-job --features __fuzzing --bench micro 2>&1) ||
@@ -37,7 +37,7 @@ count() {
     done <"$2.names" >"$2"
 }
 
-echo "building $1 and what is here, and counting: some minutes" >&2
+echo "building $1 and the current state, and counting: some minutes" >&2
 count "$tree" "$out/before" "$out/target"
 count . "$out/now" target
 awk '

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Mutation tests of the rules, by area: plan, gangs, validate, apply, cache, watch, mxnet. All of them if none is named.
+# Mutation tests of the rules, by area: plan, gangs, validate, apply, cache, watch, mxnet. Without arguments, all areas.
 #
-# Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
-# tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
+# Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that survive are
+# run again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
 # With SINCE=COMMIT, only lines that were written after that commit are changed.
 set -eu
 cd "$(dirname "$0")/.."
@@ -29,16 +29,16 @@ mutants() {
 	for package in $packages; do case $package in -p) ;; *) only="$only --test-package=$package" ;; esac; done
 	arguments=
 	for test in "$@"; do arguments="$arguments --cargo-arg=$test"; done
-	# Survivors are the next pass's to find.
+	# The next pass reports the survivors.
 	(cd "$tree" && cargo mutants --in-place --workspace --no-shuffle --baseline=skip --timeout=120 \
 		--file="$glob" --output="$root/$area" $changed $again $only $arguments) || [ $? -eq 2 ]
 }
 
 both="-p training-job -p training-job-mxnet"
-# What only some kinds ask for, such as replicas that a job can do without.
+# Features that only some kinds use, such as replicas that a job can do without.
 kinds="$both -p training-job-jax -p training-job-mlkube -p training-job-mpi -p training-job-paddle\
  -p training-job-pytorch -p training-job-tensorflow -p training-job-xgboost"
-# Simulated lives, with whatever may go wrong in them.
+# Simulated lives with faults.
 lives="-p training-job-simulation"
 for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	case $area in
@@ -49,7 +49,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	gangs)
 		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/freed_capacity.rs}'
 		mutants gangs "$gangs" '-p training-job' '' --lib --test=plan
-		# Its launcher comes later.
+		# The launcher of this kind is created later.
 		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=life
 		;;
 	mxnet)

@@ -1,15 +1,15 @@
 #!/bin/sh
-# What must be right before a release.
+# Checks before a release.
 #
-#   tools/release.sh api           writes docs/maintainers/public-api.txt, the library's interface, anew
+#   tools/release.sh api           writes docs/maintainers/public-api.txt, the library's interface
 #   tools/release.sh packages      fails if a package cannot be published
 #   tools/release.sh check [REV]   fails if a package cannot be published, if docs/maintainers/public-api.txt
-#                                  is stale, or if the version does not fit what changed
-#                                  since REV (default: the last tag; without one there is
-#                                  nothing to compare with)
+#                                  is stale, or if the version does not fit the changes
+#                                  since REV (default: the last tag; without a tag the
+#                                  version is not checked)
 #
-# The tools are built once, into target/tools, in some minutes, from crates.io.
-# cargo-public-api reads what a nightly rustdoc writes: rustup toolchain install nightly.
+# The tools are built once from crates.io into target/tools, which takes some minutes.
+# cargo-public-api reads the output of a nightly rustdoc: rustup toolchain install nightly.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,15 +19,15 @@ tool() {
     [ -x "target/tools/bin/$1" ] || cargo install --quiet --locked --root target/tools "$1@$2"
 }
 
-# Without what derives and blanket implementations bring.
+# Leave out items of derives and blanket implementations.
 list() {
     tool cargo-public-api 0.52.0
     CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package training-job --all-features -sss
 }
 
-# All that are to be published, together: each is built from its package, with the others' packages. A package
-# has no profiles; with those of Cargo.toml the dependencies are what the tests have compiled. That tests and
-# benchmarks stay behind is meant.
+# Builds all published packages together, each from its package file with those of the others. A package file has
+# no profiles. With the profiles of Cargo.toml, the dependencies are those that the tests have compiled. Package
+# files have no tests and no benchmarks on purpose.
 packages() {
     cargo publish --workspace --dry-run --locked --allow-dirty \
         --config 'profile.dev.debug="line-tables-only"' --config 'profile.dev.package."*".debug=false' \
@@ -48,10 +48,10 @@ check)
     mkdir -p target
     echo 'release: packing and building every package (log: target/packages.log)' >&2
     packages
-    # A failure of the tool is one, and no difference.
+    # A failure of the tool is not a difference.
     list >target/public-api.txt
     diff -u "$listing" target/public-api.txt || {
-        echo "release: the interface is not that of $listing; look at the difference, then run: make public-api" >&2
+        echo "release: the interface differs from $listing; review the difference, then run: make public-api" >&2
         exit 1
     }
     since=${2-$(git describe --tags --abbrev=0 2>/dev/null || :)}

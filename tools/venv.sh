@@ -5,11 +5,11 @@
 #   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
-# An environment counts as made only when its last file, the stamp, is there: a
-# copy of the requirements it was made from. A half-made or outdated one is
-# removed and made again. What pip downloads is told as it comes; all of its
-# output goes to .venv/NAME.log. The environment pytorch is made of Debian's
-# packages instead, with a Python of its own: see tools/debian.sh.
+# An environment is complete when its last file exists: the stamp, a copy of its
+# requirements. An incomplete or outdated environment is removed and made again.
+# The script prints each download of pip, and writes all output of pip to
+# .venv/NAME.log. The environment pytorch consists of Debian's packages and has
+# its own Python: see tools/debian.sh.
 set -eu
 
 fail() {
@@ -42,14 +42,14 @@ stamp=$venv/complete.txt
 log=$root/.venv/$name.log
 remedy="install one, or name it: PYTHON=/path/to/python3.11"
 
-# -I in all calls: no PYTHONPATH, no packages of the user's own.
+# All calls use -I, so that PYTHONPATH and the user's packages have no effect.
 version() { "$1" -I -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null; }
 fits() { "$1" -I -c "import sys; v = sys.version_info; sys.exit(not ($fits))" 2>/dev/null; }
 can_venv() { "$1" -I -c 'import venv, ensurepip' 2>/dev/null; }
 home() { "$1" -I -c 'import sys; print(sys.base_prefix, sys.version)' 2>/dev/null; }
 
-# Complete, of these requirements, its interpreter still works, and is the one
-# that PYTHON names, if it names one.
+# True if the environment is complete and has these requirements, and its
+# interpreter works and is the one that PYTHON names, if it is set.
 current() {
     cmp -s "$wanted" "$stamp" || return 1
     here=$(home "$venv/bin/python") || return 1
@@ -84,7 +84,7 @@ find_python() {
 ! current || exit 0
 mkdir -p "$root/.venv"
 
-# One at a time, where the system has flock; a second caller finds the work done.
+# Run one at a time if the system has flock; a second caller finds the result.
 if command -v flock >/dev/null; then
     exec 9>"$root/.venv/$name.lock"
     flock 9
@@ -94,15 +94,15 @@ fi
 platform=$(uname -sm)
 [ "$platform" = 'Linux x86_64' ] || fail "$title has wheels for Linux x86_64; this is $platform"
 
-# The lines of pip that tell how far it is, such as "Downloading NAME.whl (47.3 MB)".
+# The lines of pip that show its progress, such as "Downloading NAME.whl (47.3 MB)".
 progress() {
     sed -nu -e 's/^ *Downloading \(.*([0-9.]* [kMG]B)\).*/venv: downloading \1/p' \
         -e 's/^ *Using cached \(.*([0-9.]* [kMG]B)\).*/venv: from the cache of pip: \1/p' \
         -e 's/^Installing collected packages.*/venv: unpacking/p' >&2
 }
 
-# Wheels only: nothing is ever compiled here. A pipe has the status of its last
-# command, so the file says whether pip has succeeded.
+# Only wheels, so that nothing is compiled. A pipe has the status of its last
+# command, so a file records that pip has succeeded.
 from_wheels() {
     find_python
     echo "venv: making .venv/$name with Python $found ($title; a download of ${size:-70 to 130 MB})" >&2
@@ -122,7 +122,7 @@ from_wheels() {
 }
 
 from_debian() {
-    echo "venv: making .venv/$name of Debian's packages ($title; a download of ${size})" >&2
+    echo "venv: making .venv/$name from Debian's packages ($title; a download of ${size})" >&2
     rm -rf "$venv"
     "$root/tools/debian.sh" "$wanted" "$venv" >"$log" 2>&1 || fail "$(tail -n 1 "$log") (all of it: $log)"
 }
@@ -133,9 +133,9 @@ pytorch) from_debian ;;
 esac
 echo "venv: compiling the packages' Python files" >&2
 
-# Once, now: otherwise each process of each job compiles anew wherever
-# PYTHONDONTWRITEBYTECODE is set, and a job takes half as long again. Some
-# packages hold files of another Python that do not compile; never mind them.
+# Compile once, here. Otherwise each process of each job compiles the files again
+# if PYTHONDONTWRITEBYTECODE is set, and a job takes half as long again. Some
+# packages have files for another Python that do not compile, which is harmless.
 "$venv/bin/python" -I -m compileall -q -j 0 "$venv/lib" >>"$log" 2>&1 || :
 
 cp "$wanted" "$stamp.part"
