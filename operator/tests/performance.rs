@@ -40,13 +40,21 @@ const ROWS: [(&str, &str, &str); 12] = [
     ("burst", "cpu", "CPU of the operator, s"),
     ("many", "cpu", "CPU of the operator, s"),
     ("many", "rss", "peak memory, MiB"),
-    ("many", "end_p50", "from the end of the last pod to Succeeded, median, s"),
+    (
+        "many",
+        "end_p50",
+        "from the end of the last pod to Succeeded, median, s",
+    ),
     ("many", "end_p99", "the same, 99th percentile, s"),
     ("many", "done", "until all jobs have succeeded, s"),
     ("large", "pods_all", "until all pods exist, s"),
     ("compact", "pods_all", "until all pods exist, s"),
     ("mpi", "done", "until all jobs have succeeded, s"),
-    ("churn", "anew_p50", "from the kill of a worker to its next pod, median, s"),
+    (
+        "churn",
+        "anew_p50",
+        "from the kill of a worker to its next pod, median, s",
+    ),
     ("restart", "ready", "from start to ready, s"),
     ("idle", "cpu", "CPU of the operator, s"),
 ];
@@ -104,14 +112,13 @@ impl Results {
     }
 
     fn table(&self) -> String {
-        let mut text = "| work | figure | this operator | Go, unlimited | ratio | plain writer |\n".to_owned();
+        let mut text =
+            "| work | figure | this operator | Go, unlimited | ratio | plain writer |\n".to_owned();
         text += "|---|---|--:|--:|--:|--:|\n";
         let mut last = "";
         for (work, figure, words) in ROWS {
-            let title = match &self.work(work).unwrap().title {
-                _ if work == last => "",
-                title => title,
-            };
+            let title = &*self.work(work).unwrap().title;
+            let title = if work == last { "" } else { title };
             last = work;
             let [ours, go, plain] = [OURS, GO, PLAIN_WRITER].map(|by| self.figure(work, by, figure));
             let ratio = match (ours, go) {
@@ -120,11 +127,7 @@ impl Results {
                 _ => String::new(),
             };
             let [ours, go, plain] = [ours, go, plain].map(|value| value.map(number).unwrap_or_default());
-            writeln!(
-                text,
-                "| {title} | {words} | {ours} | {go} | {ratio} | {plain} |"
-            )
-            .unwrap();
+            writeln!(text, "| {title} | {words} | {ours} | {go} | {ratio} | {plain} |").unwrap();
         }
         text
     }
@@ -152,7 +155,11 @@ impl Results {
 
     fn page(&self) -> String {
         let (cores, in_flight) = (self.cores, self.in_flight);
-        let counts: Vec<String> = self.points(OURS, "cpu").iter().map(|(jobs, _)| format!("{jobs}")).collect();
+        let counts: Vec<String> = self
+            .points(OURS, "cpu")
+            .iter()
+            .map(|(jobs, _)| format!("{jobs}"))
+            .collect();
         let counts = counts.join(", ");
         let table = self.table();
         let pictures: Vec<String> = PICTURES
@@ -185,7 +192,8 @@ condition arrives in that watch. CPU and memory are those that Linux reports for
 ## Figures
 
 A figure is the median of its rounds. The ratio is this operator's figure divided by that of the Go operator; it depends
-less on the machine than the figures do. An empty cell was not measured.
+less on the machine than the figures do. An empty cell was not measured, or the program cannot do
+the work.
 
 {table}
 [performance.json](performance.json) has all works, rounds and figures: also calls by verb and resource, bytes,
@@ -193,8 +201,8 @@ connections, percentiles, and the CPU of the API server and of etcd.
 
 ## Growth with the number of jobs
 
-All jobs are created at once. They are MXJobs of 5 pods that train for 1 s. Sizes measured
-so far: {counts} jobs.
+All jobs are created at once. They are MXJobs of 5 pods that train for 1 s. Sizes measured so
+far: {counts} jobs.
 
 {pictures}
 ## Measure again
