@@ -346,7 +346,7 @@ impl Project {
         let found: Vec<&String> = self.files.keys().chain(&self.folders).filter(is_it).collect();
         if found.is_empty() {
             let first = path.split('/').next()?;
-            let looks_like_a_file = FILE_ENDINGS.contains(&ending(path)) && ending(path) != "";
+            let looks_like_a_file = FILE_ENDINGS.contains(&ending(path));
             let is_ours = self.folders.contains(first) || looks_like_a_file;
             return is_ours.then(|| "no such file".to_owned());
         }

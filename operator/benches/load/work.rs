@@ -266,7 +266,10 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Work::burst("churn", churn, if quick { two } else { three }, rounds),
         other(
             "restart",
-            format!("restart of the operator while {} jobs of 5 pods run", running.count),
+            format!(
+                "restart of the operator while {} jobs of 5 pods run",
+                running.count
+            ),
             Course::Restart,
             running,
             two,
@@ -283,10 +286,7 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
             rounds: 1,
             ..other(
                 "idle",
-                format!(
-                    "{idle} s without changes, with {} finished jobs",
-                    ended.count
-                ),
+                format!("{idle} s without changes, with {} finished jobs", ended.count),
                 Course::Idle(Duration::from_secs(idle as u64)),
                 ended,
                 two,
