@@ -1,4 +1,5 @@
-//! The code blocks of the documentation are copies of files that are built and tested, and its links lead to files.
+//! The code blocks of the documentation are copies of files that are built and tested, and its links lead to files
+//! and headings.
 
 // Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -95,17 +96,44 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &str) -> Vec<String> {
+    let outside_of_code = page.split("```").step_by(2);
+    let lines = outside_of_code.flat_map(str::lines);
+    let headings = lines.filter(|line| line.starts_with('#'));
+    let anchors = headings.map(|line| {
+        let text = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    });
+    anchors.collect()
+}
+
 #[test]
-fn links_lead_to_files() {
+fn links_lead_to_files_and_headings() {
     let mut pages = pages(&root().join("docs"));
     let top = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
     pages.extend(top.map(|name| root().join(name)));
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1) {
-            let link = link.split([')', '#']).next().unwrap();
-            let is_file = !link.is_empty() && !link.contains(':');
-            assert!(!is_file || page.with_file_name(link).exists(), "{page:?}: {link}");
+        let links = text
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap());
+        for link in links.filter(|link| !link.contains(':')) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                _ => page.with_file_name(file),
+            };
+            assert!(target.exists(), "{page:?}: there is no file {link}");
+            if !anchor.is_empty() && (file.is_empty() || file.ends_with(".md")) {
+                let anchors = anchors(&fs::read_to_string(target).unwrap());
+                assert!(
+                    anchors.iter().any(|heading| heading == anchor),
+                    "{page:?}: there is no heading {link}"
+                );
+            }
         }
     }
 }
