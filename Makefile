@@ -147,10 +147,9 @@ crds: build ## Write crds/ anew
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
 
-docs: toolchain ## Write the code, the matrix, the defects and the figures in docs/ anew, from their sources
+docs: toolchain ## Write the code, the matrix and the figures in docs/ anew, from their sources
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs --test performance
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
@@ -185,15 +184,12 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix defects mutants bench bench-load bench-growth bench-micro bench-instructions
+.PHONY: matrix mutants bench bench-load bench-growth bench-micro bench-instructions
 matrix: toolchain ## Run the tests of the matrix of docs/maintainers/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
 	@tools/matrix.sh
-
-defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, and see that the tests notice
-	@nice cargo run --quiet --package training-job-testing --bin defects -- $(PLANTS)
 
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)

@@ -11,7 +11,6 @@
 
 #[cfg(feature = "cluster")]
 pub mod cluster;
-pub mod defects;
 mod environment;
 mod pods;
 mod recordings;
@@ -23,3 +22,14 @@ pub use pods::{PodHandle, terminated};
 pub use recordings::{Difference, compare_renders, compare_renders_with};
 pub use toy::{ToyJob, ToyJobSpec};
 pub use world::{Step, World, steps};
+
+use std::path::{Path, PathBuf};
+
+/// Returns the root of the repository.
+pub fn repository() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package
+        .parent()
+        .expect("the package is a folder of the repository")
+        .to_owned()
+}

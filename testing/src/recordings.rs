@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use training_job::{GangScheduler, Settings, TrainingJob, render, validate};
 
-use crate::defects::repository;
+use crate::repository;
 
 /// The scenario, the place and the reason of an intended difference. A scenario that this operator refuses has the
 /// place `refused`. The scenario `*` matches every scenario, and `*` within a place matches any text.

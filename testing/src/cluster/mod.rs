@@ -32,20 +32,12 @@ pub use proxy::{Asked, Fault, Frozen, On, Planned, Proxy, Reply};
 pub use rustix::process::Signal;
 pub use wait::{wait, wait_for_all};
 
-use std::path::{Path, PathBuf};
+pub use crate::repository;
+
 use std::time::Duration;
 
 /// The timeout of every wait, after which the test fails. It is long enough for a machine under load.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Returns the root of the repository.
-pub fn repository() -> PathBuf {
-    let crate_ = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_
-        .parent()
-        .expect("the crate is a folder of the repository")
-        .to_owned()
-}
 
 /// Returns the end of a text, for messages.
 fn tail(text: &str) -> String {
