@@ -147,9 +147,8 @@ crds: build ## Write crds/ anew
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
 
-docs: toolchain ## Write the code, the matrix and the figures in docs/ anew, from their sources
+docs: toolchain ## Write the code and the figures in docs/ anew, from their sources
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs --test performance
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
@@ -184,13 +183,7 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix mutants bench bench-load bench-growth bench-micro bench-instructions
-matrix: toolchain ## Run the tests of the matrix of docs/maintainers/reliability.md, and write their results into it
-	@tests/control-plane/build.sh
-	@tests/go-operator/build.sh
-	@tools/venv.sh mxnet
-	@tools/matrix.sh
-
+.PHONY: mutants bench bench-load bench-growth bench-micro bench-instructions
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
