@@ -9,15 +9,27 @@
     reason = "a panic is how a test fails"
 )]
 
-mod a;
-mod b;
-mod c;
-mod d;
-mod e;
-mod f;
-mod g;
-mod h;
+mod admission;
+mod conflicts;
+mod control_plane;
+mod deaths;
+mod deletes;
+mod denials;
+mod endings;
 mod harness;
-mod i;
-mod j;
-mod k;
+mod identity;
+mod input;
+mod job_edits;
+mod losses;
+mod nodes;
+mod operators;
+mod panics;
+mod pauses;
+mod pod_edits;
+mod pod_ends;
+mod responses;
+mod sizes;
+mod staleness;
+mod times;
+mod unreadable;
+mod watches;

@@ -1,5 +1,0 @@
-//! The operator's process.
-
-mod deaths;
-mod pauses;
-mod poison;

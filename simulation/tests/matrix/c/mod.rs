@@ -1,5 +1,0 @@
-//! Lists and watches, and the caches.
-
-mod broken;
-mod late;
-mod odd;

@@ -1,5 +1,0 @@
-//! Pods and nodes.
-
-mod ends;
-mod hands;
-mod nodes;

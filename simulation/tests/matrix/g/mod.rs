@@ -1,5 +1,0 @@
-//! The life of a job.
-
-mod edits;
-mod ends;
-mod times;
