@@ -4,12 +4,13 @@
 // A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use training_job_simulation::REGRESSIONS;
 use training_job_simulation::config::RunConfig;
 use training_job_simulation::exhaustive::{self, Trial};
-use training_job_simulation::faults::PodFate;
+use training_job_simulation::faults::{CallFault, PodFate};
 use training_job_simulation::report::Report;
 use training_job_simulation::run::run;
 use training_job_simulation::scenario::Scenario;
@@ -102,7 +103,7 @@ fn nothing_of_a_run_outlives_it() {
 #[test]
 fn an_operator_may_die_at_any_call_of_small_workloads() {
     for workload in workloads::all() {
-        if !["success", "restart-job", "suspend-resume", "recreate"].contains(&&*workload.name) {
+        if !["success", "restart-job", "suspend-resume", "recreate", "clean-all"].contains(&&*workload.name) {
             continue;
         }
         let expected = exhaustive::run_without_faults(&workload);
@@ -113,5 +114,28 @@ fn an_operator_may_die_at_any_call_of_small_workloads() {
         });
         assert_no_violations(&report);
         assert!(report.runs > 20, "{}", workload.name);
+    }
+}
+
+/// A fifth of the cases of the exhaustive mode, at every call of these workloads. Each fault is injected.
+#[test]
+fn every_fault_may_hit_the_calls_of_small_workloads() {
+    let mut counts = BTreeMap::new();
+    for workload in workloads::all() {
+        if !["restart-job", "clean-all"].contains(&&*workload.name) {
+            continue;
+        }
+        let expected = exhaustive::run_without_faults(&workload);
+        let all = exhaustive::cases(&workload, &expected, Trial::Faults);
+        let cases: Vec<_> = all.iter().step_by(5).collect();
+        let report = parallel(cases.len() as u64, THREADS, |n, report| {
+            let case = cases[usize::try_from(n).unwrap()];
+            exhaustive::run_case(&workload, &expected, case, report);
+        });
+        assert_no_violations(&report);
+        counts.extend(report.faults);
+    }
+    for fault in CallFault::all() {
+        assert!(counts.contains_key(&fault.label()), "{fault:?}: {counts:?}");
     }
 }

@@ -1,15 +1,14 @@
 //! Objects that exist already, or no longer.
 
 use serde_json::{Value, json};
-use training_job_simulation::faults::CallFault::{Garbled, Refused, ResetAfter, Slow, Unanswered};
+use training_job_simulation::faults::CallFault::{ResetAfter, Slow, Unanswered};
 use training_job_simulation::faults::PodFate::{Fails, NodeLost, Runs};
 use training_job_simulation::invariants::AllowedStaleness;
 use training_job_simulation::job::{self, JobType};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
 
 use crate::harness::{
-    created_and_deleted, edit, event_count, everywhere, make, remove, restart, settle_and_check, succeeds,
-    worker,
+    created_and_deleted, edit, event_count, make, remove, settle_and_check, succeeds, worker,
 };
 
 /// A user labels the job while each status write is in flight, so that the API server refuses the write.
@@ -55,13 +54,6 @@ async fn b1_the_job_has_changed_and_nothing_tells() {
     let workers = &sim.status("job")["replicaStatuses"]["Worker"];
     assert_eq!(workers["succeeded"], 2);
     settle_and_check(&mut sim).await;
-}
-
-#[test]
-fn b1_any_status_is_refused_once() {
-    let status = |site: &training_job_simulation::faults::CallSite| site.calls.ends_with("/status");
-    let faults = [Refused(409, "Conflict"), Garbled(409, "Conflict")];
-    everywhere(&restart(), status, &faults);
 }
 
 /// Responses are lost, and watches are silent. The operator learns only that the names of the objects it created are

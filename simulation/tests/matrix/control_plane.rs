@@ -1,13 +1,10 @@
 //! The control plane.
 
-use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Reset, Throttled};
+use training_job_simulation::faults::CallFault::{self, Refused, Reset, Throttled};
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
 
-use crate::harness::{
-    created_and_deleted, edit, event_count, everywhere, restart, settle_and_check, succeeds, success, worker,
-    writes,
-};
+use crate::harness::{created_and_deleted, edit, event_count, settle_and_check, succeeds, worker};
 use kube_memory::Versions;
 use training_job_simulation::invariants::AllowedStaleness;
 
@@ -76,17 +73,6 @@ async fn d2_the_server_is_away_for_an_hour() {
             "{number}"
         );
     }
-}
-
-#[test]
-fn d3_etcd_has_no_leader() {
-    let refused = Refused(500, "etcdserver: request timed out");
-    everywhere(&success(), |_| true, &[refused]);
-    let done = Garbled(
-        500,
-        "etcdserver: request timed out, possibly due to connection lost",
-    );
-    everywhere(&restart(), writes, &[done]);
 }
 
 /// The API server drops its history while the operator is disconnected. The operator lists once, and continues.

@@ -14,24 +14,8 @@ use training_job_simulation::random::Random;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    created_and_deleted, everywhere, fill_a_page, reads, restart, run_cases, settle_and_check, sites,
-    succeeds, success, writes,
+    created_and_deleted, fill_a_page, run_cases, settle_and_check, sites, succeeds, success, writes,
 };
-
-#[test]
-fn a1_it_dies_after_any_write() {
-    for life in [success(), restart()] {
-        everywhere(&life, writes, &[DiesAfter]);
-    }
-}
-
-#[test]
-fn a2_it_dies_before_any_write_and_about_any_read() {
-    for life in [success(), restart()] {
-        everywhere(&life, writes, &[DiesBefore]);
-    }
-    everywhere(&success(), reads, &[DiesBefore, DiesAfter]);
-}
 
 #[test]
 fn a3_it_dies_again_and_again() {

@@ -1,6 +1,6 @@
-//! The rows of the matrix in docs/maintainers/reliability.md that can be simulated. The name of each test starts with
-//! the number of its row. A test injects a fault everywhere in a small workload and asserts the required result. All
-//! invariants must hold.
+//! The rows of the matrix in docs/maintainers/reliability.md that can be simulated and need more than one fault of one
+//! call. (The exhaustive mode injects each fault at each call.) The name of each test starts with the id of its row. A
+//! test asserts the required result, and that all invariants hold.
 
 #![allow(
     clippy::unwrap_used,

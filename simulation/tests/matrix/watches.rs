@@ -70,7 +70,7 @@ fn c11_watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
 
 #[test]
 fn c2_a_read_is_told_410_once() {
-    everywhere(&success(), reads, &[Gone, Refused(410, "Expired")]);
+    everywhere(&success(), reads, &[Refused(410, "Expired")]);
 }
 
 #[tokio::test(start_paused = true)]
