@@ -10,16 +10,16 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use training_job_simulation::config::{RunConfig, SEED_VERSION};
-use training_job_simulation::crowd::Size;
-use training_job_simulation::exhaustive::{self, Trial};
-use training_job_simulation::report::{Report, describe};
-use training_job_simulation::run::run;
+use training_job_simulation::modes::crowd::Size;
+use training_job_simulation::modes::exhaustive::{self, Trial};
+use training_job_simulation::modes::report::{Report, describe};
+use training_job_simulation::modes::run::run;
+use training_job_simulation::modes::shrink::shrink;
+use training_job_simulation::modes::threads::parallel;
+use training_job_simulation::modes::{crowd, growth, lives};
 use training_job_simulation::scenario::Scenario;
-use training_job_simulation::shrink::shrink;
-use training_job_simulation::threads::parallel;
-use training_job_simulation::workloads;
-use training_job_simulation::{crowd, growth, lives};
+use training_job_simulation::scenario::config::{RunConfig, SEED_VERSION};
+use training_job_simulation::scenario::workloads;
 
 /// How often the progress of many seeds is printed.
 const PROGRESS: Duration = Duration::from_secs(10);

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use training_job_simulation::REGRESSIONS;
-use training_job_simulation::config::RunConfig;
-use training_job_simulation::exhaustive::{self, Trial};
 use training_job_simulation::faults::{CallFault, PodFate};
-use training_job_simulation::report::Report;
-use training_job_simulation::run::run;
+use training_job_simulation::modes::exhaustive::{self, Trial};
+use training_job_simulation::modes::report::Report;
+use training_job_simulation::modes::run::run;
+use training_job_simulation::modes::threads::parallel;
 use training_job_simulation::scenario::Scenario;
+use training_job_simulation::scenario::config::RunConfig;
+use training_job_simulation::scenario::workloads;
 use training_job_simulation::simulation::{SMALL, Simulation, on_paused_clock, train};
-use training_job_simulation::threads::parallel;
-use training_job_simulation::workloads;
 
 const THREADS: u32 = 2;
 
@@ -103,7 +103,15 @@ fn nothing_of_a_run_outlives_it() {
 #[test]
 fn an_operator_may_die_at_any_call_of_small_workloads() {
     for workload in workloads::all() {
-        if !["success", "restart-job", "suspend-resume", "recreate", "clean-all"].contains(&&*workload.name) {
+        if ![
+            "success",
+            "restart-job",
+            "suspend-resume",
+            "recreate",
+            "clean-all",
+        ]
+        .contains(&&*workload.name)
+        {
             continue;
         }
         let expected = exhaustive::run_without_faults(&workload);

@@ -36,14 +36,14 @@
 //! | `Backup`, `Restore` | the cluster is restored from a backup |
 //! | `Room` | the capacity of a cluster with a gang scheduler is limited to a number of pods |
 //!
-//! # Pods and their nodes: [`PodFate`], played by the [`kubelet`](crate::kubelet)
+//! # Pods and their nodes: [`PodFate`], played by the [`kubelet`](crate::world::kubelet)
 //!
 //! Pods fail, are evicted, preempted, lost with their node, restarted in place, or never start.
 //!
 //! # Users
 //!
 //! Mistakes of users (broken specs, edited labels and statuses, deleted pods) are a
-//! [`UserAction`](crate::users::UserAction), not a fault.
+//! [`UserAction`](crate::scenario::users::UserAction), not a fault.
 //!
 //! # To add a fault
 //!
@@ -52,10 +52,10 @@
 //! 2. Let seeds draw it. A fault of calls goes to the end of `DRAWN` in `calls.rs` and into
 //!    [`CallFault::applies_to`]. A fault of the cluster goes into [`ClusterFaultType`], its `draw`, and the end of
 //!    `InterventionType::ALL` in `interventions.rs`. A fault of pods goes into [`PodFate::draw`].
-//! 3. Seeds now produce other runs: raise [`SEED_VERSION`](crate::config::SEED_VERSION), and leave the draws of
+//! 3. Seeds now produce other runs: raise [`SEED_VERSION`](crate::scenario::config::SEED_VERSION), and leave the draws of
 //!    earlier versions unchanged.
 //! 4. If operators may act on an older state because of it, add that to
-//!    [`RunConfig::staleness`](crate::config::RunConfig::staleness).
+//!    [`RunConfig::staleness`](crate::scenario::config::RunConfig::staleness).
 //! 5. Add a row and its test to `tests/matrix`, and a line to the list above.
 
 pub mod calls;

@@ -1,4 +1,4 @@
-//! Faults of pods and their nodes. [`kubelet`](crate::kubelet) simulates them.
+//! Faults of pods and their nodes. [`kubelet`](crate::world::kubelet) simulates them.
 
 use crate::random::Random;
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use training_job::GangScheduler;
 
 use super::{gangs, queue};
-use crate::job;
-use crate::kubelet;
+use crate::world::job;
+use crate::world::pod;
 
 /// The jobs and children of a settled cluster.
 pub struct SettledCluster {
@@ -312,7 +312,7 @@ impl SettledCluster {
             let of_role = job::names_of_role(job, role);
             let running = pods.values().filter(|pod| {
                 of_role.contains(name(pod))
-                    && job::phase(pod) == "Running"
+                    && pod::phase(pod) == "Running"
                     && !job::is_complete(job, name(pod))
             });
             let running = running.count() as i64;
@@ -340,7 +340,7 @@ impl SettledCluster {
         let (pods, maps) = (self.children_of(job, "pods"), self.children_of(job, "configmaps"));
         let mut clusters = BTreeSet::new();
         let mut ranks = BTreeSet::new();
-        for pod in pods.values().filter(|p| !job::has_ended(p)) {
+        for pod in pods.values().filter(|p| !pod::has_ended(p)) {
             let env = pod.pointer("/spec/containers/0/env").and_then(Value::as_array);
             let config = env
                 .into_iter()
@@ -366,7 +366,7 @@ type Children<'a> = BTreeMap<&'a str, &'a Value>;
 fn value(pod: &Value, variable: &Value, maps: &Children<'_>) -> String {
     let name = variable["name"].as_str().unwrap_or_default();
     let text = variable["value"].as_str().unwrap_or_default();
-    let shared = job::shared_environments(pod).filter_map(|map| maps.get(map)?["data"][name].as_str());
+    let shared = pod::shared_environments(pod).filter_map(|map| maps.get(map)?["data"][name].as_str());
     let rest = text.strip_prefix(&format!("$({name})"));
     match (rest, shared.last()) {
         (Some(rest), Some(shared)) => [shared, rest].concat(),
@@ -386,7 +386,7 @@ fn check_cleanup(
     if overdue.is_some() || job::was_found_invalid(job) {
         return overdue;
     }
-    let none_runs = pods.values().all(job::has_ended);
+    let none_runs = pods.values().all(pod::has_ended);
     if let Some(map) = maps.keys().next().filter(|_| none_runs) {
         return Some(format!("{map} is left, though no pod runs"));
     }
@@ -401,7 +401,7 @@ fn check_cleanup(
         }
         "None" if !limit => None,
         _ => {
-            let runs = pods.values().find(|p| !job::has_ended(p));
+            let runs = pods.values().find(|p| !pod::has_ended(p));
             if let Some(pod) = runs {
                 return Some(format!("{} still runs after the job finished", name(pod)));
             }
@@ -442,8 +442,8 @@ fn check_active(
             None => return Some(format!("pod {name} is missing")),
             // The operator trusts the status, whoever wrote it.
             Some(_) if job::is_complete(job, name) => {}
-            Some(pod) if job::phase(pod) == "Failed" => return Some(format!("pod {name} has failed")),
-            Some(pod) if i64::from(kubelet::attempt(pod)) < job::attempt(job, name) => {
+            Some(pod) if pod::phase(pod) == "Failed" => return Some(format!("pod {name} has failed")),
+            Some(pod) if i64::from(pod::attempt(pod)) < job::attempt(job, name) => {
                 return Some(format!("pod {name} is of an earlier attempt"));
             }
             Some(_) => {}
@@ -461,7 +461,7 @@ fn check_active(
     }
     // A ConfigMap that only pods from before an edit of the spec use is not created again.
     if job["metadata"]["generation"].as_i64().unwrap_or(1) == 1 {
-        let mut referred = pods.values().flat_map(job::needed_maps);
+        let mut referred = pods.values().flat_map(pod::needed_maps);
         if let Some(map) = referred.find(|map| !maps.contains_key(map)) {
             return Some(format!("ConfigMap {map} is missing"));
         }
@@ -470,11 +470,11 @@ fn check_active(
     if deadline.and_then(Value::as_i64).is_some_and(|limit| limit < 600) {
         return Some("its deadline has passed".to_owned());
     }
-    if !pods.is_empty() && pods.values().all(|p| job::phase(p) == "Succeeded") {
+    if !pods.is_empty() && pods.values().all(|p| pod::phase(p) == "Succeeded") {
         return Some("all its pods succeeded, and it is not finished".to_owned());
     }
-    let running = pods.values().any(|p| job::phase(p) == "Running");
-    (running && pods.values().all(|p| job::phase(p) != "Pending") && !job::is(job, "Running"))
+    let running = pods.values().any(|p| pod::phase(p) == "Running");
+    (running && pods.values().all(|p| pod::phase(p) != "Pending") && !job::is(job, "Running"))
         .then(|| "all its pods run, and it has no condition Running".to_owned())
 }
 
@@ -483,7 +483,7 @@ fn check_active(
 fn waits_for_others(job: &Value, pod: &str, pods: &Children<'_>) -> bool {
     let is_launcher = job::names_of_role(job, "Launcher").contains(pod);
     let has_started = |worker: &String| {
-        let is_pending = pods.get(&**worker).is_none_or(|pod| job::phase(pod) == "Pending");
+        let is_pending = pods.get(&**worker).is_none_or(|pod| pod::phase(pod) == "Pending");
         job::is_complete(job, worker) || !is_pending
     };
     is_launcher && !job::names_of_role(job, "Worker").iter().all(has_started)

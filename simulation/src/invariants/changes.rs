@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::timeline::{JobTimeline, JobVersion};
 use super::{Check, CheckedChange, conditions, gangs, policies, queue};
 use crate::call::CurrentCall;
-use crate::job::{self, Json};
-use crate::kubelet;
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
 
 /// All invariants of changes, with their numbers in docs/maintainers/reliability.md.
 pub(crate) const ALL: &[(&str, Check)] = &[
@@ -112,7 +113,7 @@ fn unique_rank(m: &CheckedChange<'_>) -> Option<String> {
     let other = others.find(|other| {
         let other = &**other;
         job::controller(other) == uid
-            && !job::has_ended(other)
+            && !pod::has_ended(other)
             && !job::is_deleting(other)
             && label(other, "training.kubeflow.org/replica-type")
             && label(other, "training.kubeflow.org/replica-index")
@@ -182,7 +183,7 @@ fn no_success_run_again(m: &CheckedChange<'_>) -> Option<String> {
         return None;
     }
     let uid = job::controller(m.object())?;
-    let attempt = kubelet::attempt(m.object());
+    let attempt = pod::attempt(m.object());
     let succeeded = m.timeline.children_of(Some(uid)).any(|(_, pod)| {
         pod.plural == "pods"
             && pod.owner.as_deref() == Some(uid)
@@ -428,7 +429,7 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     let life = m.former_owner(m.earliest(m.staleness.of_others))?;
     let has_attempt = matches!(m.change.plural(), "pods" | job::GROUPS);
     let earlier = |job: &Object| {
-        let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
+        let ahead = i64::from(pod::attempt(child)) - job::attempt(job, name);
         // An attempt that is so far ahead was written by a user.
         has_attempt && !(0..=1_000_000).contains(&ahead)
     };
@@ -476,7 +477,7 @@ fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
             child.plural == "configmaps" && child.name == name && child.deleted.is_none_or(|at| at >= since)
         })
     };
-    let missing = job::needed_maps(m.object()).find(|name| !is_there(name))?;
+    let missing = pod::needed_maps(m.object()).find(|name| !is_there(name))?;
     m.violation(&format!("it refers to {missing}, which is not there"))
 }
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::CheckedChange;
-use crate::job::{self, Json};
+use crate::world::job;
+use crate::world::json::Json;
 
 /// I23: the transition times of the conditions with status True are strictly increasing. Created has the creation
 /// time of the job. A job that succeeds was reported as running before.

@@ -7,9 +7,10 @@ use serde_json::Value;
 use training_job::GangScheduler;
 
 use super::CheckedChange;
-use crate::gang_scheduler::is_bound;
-use crate::job::{self, Json};
-use crate::kubelet;
+
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
 
 /// I22: Volcano has admitted the group before the first pod is created, and the group is deleted after the last pod.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
@@ -57,7 +58,7 @@ fn is_last(m: &CheckedChange<'_>) -> Option<String> {
     let left = pods.find_map(|(child, life)| {
         let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
         let pod = known.then(|| m.view.by_uid(child)).flatten()?;
-        let counts = job::controller(&*pod) == Some(uid) && job::is_labelled(&*pod) && !job::has_ended(&*pod);
+        let counts = job::controller(&*pod) == Some(uid) && job::is_labelled(&*pod) && !pod::has_ended(&*pod);
         counts.then_some(life)
     })?;
     m.violation(&format!("deleted while pod {} runs", left.name))
@@ -71,7 +72,7 @@ pub(super) fn check_at_rest(
     group: Option<&Value>,
 ) -> Option<String> {
     if job::end(job).is_some() || job::is_suspended(job) {
-        let calm = pods.values().all(job::has_ended);
+        let calm = pods.values().all(pod::has_ended);
         // A group without its label is not in the operator's watch.
         let group = group.filter(|group| job::is_labelled(*group));
         return (group.is_some() && calm && !job::was_found_invalid(job))
@@ -81,7 +82,7 @@ pub(super) fn check_at_rest(
         return Some("it has no group".to_owned());
     };
     let is_member = |name: &String| match pods.get(&**name) {
-        Some(pod) => !job::has_ended(pod),
+        Some(pod) => !pod::has_ended(pod),
         None => false,
     };
     let names = job::names(job);
@@ -97,10 +98,10 @@ pub(super) fn check_at_rest(
         return Some(format!("its group asks for {said} pods, and it has {fewest}"));
     }
     let restarts = job["status"]["recovery"]["job"].as_i64().unwrap_or(0);
-    if *scheduler == GangScheduler::Volcano && i64::from(kubelet::attempt(group)) < restarts {
+    if *scheduler == GangScheduler::Volcano && i64::from(pod::attempt(group)) < restarts {
         return Some("its group is of an earlier attempt".to_owned());
     }
     let mut asked = names.iter().filter_map(|name| pods.get(&**name));
-    let without = asked.find(|pod| !job::has_ended(**pod) && !is_bound(**pod))?;
+    let without = asked.find(|pod| !pod::has_ended(**pod) && !pod::is_bound(**pod))?;
     Some(format!("{} has no place", without.meta("name")))
 }

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube_memory::{Change, Cluster, View};
 
 use crate::call::CurrentCall;
-use crate::history::History;
-use crate::network::Network;
+use crate::world::history::History;
+use crate::world::network::Network;
 
 use news::News;
 use timeline::Timeline;
@@ -187,8 +187,11 @@ impl Monitor {
     pub fn job_counts(&self) -> (u64, u64) {
         let state = self.state();
         let jobs = state.timeline.jobs.values();
-        let over = jobs
-            .filter(|j| j.deleted.is_some() || j.latest().is_some_and(|job| crate::job::end(job).is_some()));
+        let over = jobs.filter(|j| {
+            j.deleted.is_some()
+                || j.latest()
+                    .is_some_and(|job| crate::world::job::end(job).is_some())
+        });
         (state.timeline.jobs.len() as u64, over.count() as u64)
     }
 

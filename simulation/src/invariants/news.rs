@@ -10,7 +10,7 @@ use kube_memory::Change;
 use super::AllowedStaleness;
 use crate::call::Call;
 use crate::faults::CallFault;
-use crate::job;
+use crate::world::job;
 
 /// The changes that operators watch, and the faults that excuse late updates.
 #[derive(Default)]

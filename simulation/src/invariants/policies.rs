@@ -4,7 +4,7 @@ use kube_memory::{Action, Object};
 use serde_json::json;
 
 use super::CheckedChange;
-use crate::job;
+use crate::world::job;
 
 /// I20: no more restarts are counted than a failure policy allows, and no restarts for failures that it ignores. A
 /// success is reported only for the replicas that a success policy names.

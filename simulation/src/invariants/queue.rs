@@ -5,7 +5,9 @@ use serde_json::Value;
 use training_job::api::labels;
 
 use super::CheckedChange;
-use crate::job::{self, Json};
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
 
 /// I21: a pod of a queued job has the node selector of an admission. No restart is counted while the job is
 /// suspended. The status reports the job as active from before its pods are created until they are gone.
@@ -61,7 +63,7 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
     let left = pods.find(|(child, life)| {
         let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
         let pod = known.then(|| m.view.by_uid(child)).flatten();
-        pod.is_some_and(|pod| job::controller(&*pod) == Some(uid) && !job::has_ended(&*pod))
+        pod.is_some_and(|pod| job::controller(&*pod) == Some(uid) && !pod::has_ended(&*pod))
     });
     match left {
         Some((_, pod)) if active(after) == 0 && job::is(after, "Suspended") => {

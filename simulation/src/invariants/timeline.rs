@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use kube_memory::{Action, Change, Cluster, Object};
 use serde_json::Value;
 
-use crate::job::{self, Json};
-use crate::kubelet;
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
 
 /// The states of all jobs and their children so far.
 #[derive(Default)]
@@ -233,7 +234,7 @@ impl Timeline {
                 name: text("name"),
                 owner: controller.map(str::to_owned),
                 orphaned: None,
-                attempt: kubelet::attempt(object),
+                attempt: pod::attempt(object),
                 created: now,
                 succeeded: None,
                 ended: None,
@@ -248,7 +249,7 @@ impl Timeline {
             } else {
                 timeline.orphaned.get_or_insert(now);
             }
-            if plural == "pods" && job::has_ended(object) {
+            if plural == "pods" && pod::has_ended(object) {
                 timeline.ended.get_or_insert(now);
             }
             if plural == job::GROUPS && deleted.is_none() && is_let_in(object) {
@@ -256,8 +257,8 @@ impl Timeline {
             } else if let Some(until) = &mut timeline.let_in_until {
                 *until = now.min(*until);
             }
-            timeline.started |= plural == "pods" && job::phase(object) != "Pending";
-            if plural == "pods" && job::has_done_its_work(object) {
+            timeline.started |= plural == "pods" && pod::phase(object) != "Pending";
+            if plural == "pods" && pod::has_done_its_work(object) {
                 timeline.succeeded.get_or_insert(now);
                 timeline.ever_succeeded = true;
             }

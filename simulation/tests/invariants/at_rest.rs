@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use training_job_simulation::invariants::at_rest::SettledCluster;
-use training_job_simulation::job::{self, JobType};
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::bench::{Bench, MAPS, PODS, SERVICES, SHARED, condition};
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use http::Method;
 use kube_memory::{Cluster, Description};
 use serde_json::{Value, json};
-use training_job_simulation::direct::{self, request};
-use training_job_simulation::history::History;
 use training_job_simulation::invariants::{AllowedStaleness, Monitor};
-use training_job_simulation::job::{self, JobType};
-use training_job_simulation::network::Network;
+use training_job_simulation::world::direct::{self, request};
+use training_job_simulation::world::history::History;
+use training_job_simulation::world::job::{self, JobType};
+use training_job_simulation::world::network::Network;
 
 /// A cluster with a job, and an operator's client for the test.
 pub(crate) struct Bench {

@@ -1,7 +1,7 @@
 //! The invariants of failure and success policies, and of roles that start after others.
 
 use serde_json::{Value, json};
-use training_job_simulation::job::{self, JobType};
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::bench::{Bench, MAPS, PODS, condition};
 

@@ -1,7 +1,7 @@
 //! The invariant of jobs that a queue admits and evicts.
 
 use serde_json::{Value, json};
-use training_job_simulation::job::{self, JobType};
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::bench::{Bench, JOBS, PODS, condition};
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault::{ResetAfter, Slow, Unanswered};
 use training_job_simulation::faults::PodFate::{Fails, NodeLost, Runs};
 use training_job_simulation::invariants::AllowedStaleness;
-use training_job_simulation::job::{self, JobType};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
     created_and_deleted, edit, event_count, make, remove, settle_and_check, succeeds, worker,
@@ -281,7 +281,7 @@ async fn b13_what_it_writes_to_is_gone() {
         make(
             &sim,
             kind.plural(),
-            training_job_simulation::job::new(kind, "job", roles, "Never"),
+            training_job_simulation::world::job::new(kind, "job", roles, "Never"),
         )
         .await;
         sim.advance(3).await;

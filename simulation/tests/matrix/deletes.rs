@@ -3,8 +3,8 @@
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Status};
 use training_job_simulation::faults::PodFate::Runs;
-use training_job_simulation::job;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
+use training_job_simulation::world::job;
 
 use crate::harness::{created_and_deleted, edit, event_count, make, remove, settle_and_check, worker};
 

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use training_job_simulation::config::RunConfig;
-use training_job_simulation::direct::{path, request};
-use training_job_simulation::exhaustive::{self, Case, run_case, run_without_faults};
 use training_job_simulation::faults::PodFate::{self, Fails, Succeeds};
 use training_job_simulation::faults::{CallFault, CallSite};
-use training_job_simulation::interventions::ScheduledIntervention;
-use training_job_simulation::job::{self, JobType};
-use training_job_simulation::planned_job::PlannedJob;
-use training_job_simulation::report::Report;
-use training_job_simulation::run::{RunSummary, run};
+use training_job_simulation::modes::exhaustive::{self, Case, run_case, run_without_faults};
+use training_job_simulation::modes::report::Report;
+use training_job_simulation::modes::run::{RunSummary, run};
+use training_job_simulation::modes::settle::{Blockers, check_idle, wait_until_settled};
 use training_job_simulation::scenario::Scenario;
-use training_job_simulation::settle::{Blockers, check_idle, wait_until_settled};
+use training_job_simulation::scenario::config::RunConfig;
+use training_job_simulation::scenario::interventions::ScheduledIntervention;
+use training_job_simulation::scenario::planned_job::PlannedJob;
+use training_job_simulation::scenario::users::UserAction;
+use training_job_simulation::scenario::workloads::Workload;
 use training_job_simulation::simulation::Simulation;
-use training_job_simulation::users::UserAction;
-use training_job_simulation::workloads::Workload;
+use training_job_simulation::world::direct::{path, request};
+use training_job_simulation::world::job::{self, JobType};
 
 /// The smallest training job with two roles.
 pub(crate) const PAIR: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 1)];

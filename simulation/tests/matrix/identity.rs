@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, NodeLost, Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
-use training_job_simulation::job::{self, JobType};
+use training_job_simulation::scenario::users::UserAction;
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
-use training_job_simulation::users::UserAction;
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
     created_and_deleted, edit, event_count, make, remove, run_without_violations, settle_and_check, succeeds,

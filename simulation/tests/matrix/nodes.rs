@@ -23,8 +23,8 @@ async fn e2_a_node_evicts_or_a_scheduler_preempts() {
                 0 if name.ends_with("worker-1") => fate,
                 _ => ends(name),
             });
-            let job = training_job_simulation::job::new(
-                training_job_simulation::job::JobType::Train,
+            let job = training_job_simulation::world::job::new(
+                training_job_simulation::world::job::JobType::Train,
                 "job",
                 &SMALL,
                 restart,

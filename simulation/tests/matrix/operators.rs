@@ -5,8 +5,8 @@ use training_job_simulation::faults::CallFault::Slow;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
 use training_job_simulation::invariants::AllowedStaleness;
+use training_job_simulation::scenario::users::UserAction;
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
-use training_job_simulation::users::UserAction;
 
 use crate::harness::{
     created_and_deleted, event_count, is_killed_once, run_without_violations, settle_and_check, sites,

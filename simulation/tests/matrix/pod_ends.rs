@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, SidecarFails, Succeeds};
-use training_job_simulation::job::{self, JobType};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{PAIR, created_and_deleted, edit_status, remove, settle_and_check};
 

@@ -1,8 +1,8 @@
 //! Large and small sizes.
 
 use serde_json::json;
-use training_job_simulation::crowd::{self, Size};
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::modes::crowd::{self, Size};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{call, edit, event_count, remove, settle_and_check, worker};

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use training_job_simulation::exhaustive::run_without_faults;
 use training_job_simulation::faults::CallFault::{self, DiesBefore, Refused, Stale};
 use training_job_simulation::faults::CallSite;
 use training_job_simulation::faults::PodFate::{self, AtOnce, Fails, Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
+use training_job_simulation::modes::exhaustive::run_without_faults;
 use training_job_simulation::scenario::Scenario;
+use training_job_simulation::scenario::users::UserAction;
+use training_job_simulation::scenario::workloads::Workload;
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
-use training_job_simulation::users::UserAction;
-use training_job_simulation::workloads::Workload;
 
 use crate::harness::{
     PodFates, created_and_deleted, edit, is_killed_once, policy, remove, restart, run_without_violations,

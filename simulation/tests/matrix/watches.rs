@@ -1,9 +1,9 @@
 //! Watches that end, or fall silent.
 
-use training_job_simulation::crowd::{self, Size};
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
 use training_job_simulation::invariants::AllowedStaleness;
+use training_job_simulation::modes::crowd::{self, Size};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
 use crate::harness::{

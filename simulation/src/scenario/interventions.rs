@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::faults::{ClusterFault, ClusterFaultType};
-use crate::planned_job::PlannedJob;
 use crate::random::Random;
-use crate::users::{Target, UserAction, UserActionType};
+use crate::scenario::planned_job::PlannedJob;
+use crate::scenario::users::{Target, UserAction, UserActionType};
 
 /// An intervention in a cluster.
 #[derive(Clone, Debug, PartialEq)]

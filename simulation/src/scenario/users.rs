@@ -5,10 +5,10 @@ use kube_memory::Cluster;
 use serde_json::{Value, json};
 use training_job::api::labels;
 
-use crate::direct;
-use crate::job;
-use crate::planned_job::PlannedJob;
 use crate::random::Random;
+use crate::scenario::planned_job::PlannedJob;
+use crate::world::direct;
+use crate::world::job;
 
 /// An action of a user. The numbers are indexes of jobs.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::interventions::{Intervention, ScheduledIntervention};
-use crate::job_type::JobType;
-use crate::run::run;
+use crate::modes::run::run;
 use crate::scenario::Scenario;
+use crate::scenario::interventions::{Intervention, ScheduledIntervention};
+use crate::world::job_type::JobType;
 
 /// The maximum number of runs of one search.
 const MOST_RUNS: u32 = 600;

@@ -11,7 +11,7 @@ use crate::faults::CallFault;
 use crate::faults::PodFate;
 use crate::invariants::at_rest::SettledCluster;
 use crate::invariants::{AllowedStaleness, Violation};
-use crate::settle::{Blockers, check_idle, wait_until_settled};
+use crate::modes::settle::{Blockers, check_idle, wait_until_settled};
 use crate::simulation::{Setup, Simulation, on_paused_clock, train};
 
 /// The latency of each call and of its response, in milliseconds each.

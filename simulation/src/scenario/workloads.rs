@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use training_job::GangScheduler;
 use training_job::api::labels;
 
-use crate::config::RunConfig;
 use crate::faults::ClusterFault;
 use crate::faults::PodFate::{self, Fails, Runs, Succeeds};
-use crate::interventions::ScheduledIntervention;
-use crate::job::{self, JobType};
-use crate::planned_job::PlannedJob;
 use crate::scenario::Scenario;
-use crate::users::UserAction;
+use crate::scenario::config::RunConfig;
+use crate::scenario::interventions::ScheduledIntervention;
+use crate::scenario::planned_job::PlannedJob;
+use crate::scenario::users::UserAction;
+use crate::world::job::{self, JobType};
 
 /// The seconds between the actions of users, long enough for delays by faults.
 const BETWEEN_ACTIONS: u64 = 400;

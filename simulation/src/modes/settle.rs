@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::invariants::Violation;
+use crate::scenario::users;
 use crate::simulation::Simulation;
-use crate::users;
 
 /// The maximum time for a cluster to settle, in seconds. The operator's backoff grows to 375 s.
 const LONGEST: u64 = 1_800;

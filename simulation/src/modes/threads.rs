@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::report::Report;
+use crate::modes::report::Report;
 
 /// Calls `act` with every number below `count` on this many threads, and returns the sum of the reports.
 pub fn parallel(count: u64, threads: u32, act: impl Fn(u64, &mut Report) + Sync) -> Report {

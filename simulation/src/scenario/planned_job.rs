@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use training_job::api::RunPolicy;
 use training_job::api::labels::annotation_of;
 
-use crate::config::RunConfig;
-use crate::job::{self, JobType};
 use crate::random::Random;
+use crate::world::job::{self, JobType};
 
 /// A job that users create.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,16 +18,29 @@ pub struct PlannedJob {
     pub object: Value,
 }
 
+/// The properties that the jobs of a run may have.
+#[derive(Clone, Copy, Debug)]
+pub struct JobChoices {
+    /// The types to draw from.
+    pub job_types: &'static [JobType],
+    /// True if some of the jobs are compact.
+    pub compact: bool,
+    /// True if some of the jobs have failure and success policies.
+    pub policies: bool,
+    /// True if the cluster has a gang scheduler, for which pods request CPUs.
+    pub gangs: bool,
+}
+
 impl PlannedJob {
     /// Draws the `number`-th job of a run.
-    pub fn draw(random: &mut Random, number: u64, config: &RunConfig) -> Self {
-        let job_type = *random.pick(config.job_types);
+    pub fn draw(random: &mut Random, number: u64, choices: &JobChoices) -> Self {
+        let job_type = *random.pick(choices.job_types);
         let mut roles = draw_roles(random, job_type);
         let restart = *random.pick(&["ExitCode", "ExitCode", "OnFailure", "Never", "Always"]);
         // Sometimes two jobs of different kinds have the same name.
-        let shares_name = config.job_types != JobType::MXJOBS && random.chance(200);
+        let shares_name = choices.job_types != JobType::MXJOBS && random.chance(200);
         let mut name = format!("job-{}", if shares_name { 0 } else { number });
-        let is_compact = config.compact_jobs && random.chance(600);
+        let is_compact = choices.compact && random.chance(600);
         if is_compact && random.chance(500) {
             make_large(&mut name, &mut roles);
         }
@@ -37,11 +49,11 @@ impl PlannedJob {
         if is_compact {
             object["spec"]["runPolicy"]["layout"] = json!("Compact");
         }
-        if config.policies {
+        if choices.policies {
             let names: Vec<_> = roles.iter().map(|(role, _)| *role).collect();
             draw_policies(random, &names, &mut object["spec"]["runPolicy"]);
         }
-        if config.gang_scheduler.is_some() {
+        if choices.gangs {
             job::ask_for_cpus(&mut object, job_type);
         }
         // This uses no random number, so that earlier seeds keep their jobs.

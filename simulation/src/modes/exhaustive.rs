@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::faults::{CallFault, CallSite};
 use crate::invariants::Violation;
-use crate::report::Report;
-use crate::run::{RunSummary, run};
+use crate::modes::report::Report;
+use crate::modes::run::{RunSummary, run};
 use crate::scenario::Scenario;
-use crate::workloads::Workload;
+use crate::scenario::workloads::Workload;
 
 /// The faults to try at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn differences(expected: &str, found: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads;
+    use crate::scenario::workloads;
 
     /// Returns the invariants that a case violates after `change` has modified the run without faults.
     fn violated(change: impl FnOnce(&mut RunSummary)) -> Vec<&'static str> {

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube_memory::{Change, Object};
 use tokio::time::Instant;
 
-use crate::job::{self, Json};
 use crate::random::Hash;
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
 
 /// The log of one run. Clones share the same log.
 #[derive(Clone)]
@@ -129,7 +131,7 @@ impl Details<'_> {
             *line += attempt;
         }
         line.push(' ');
-        *line += job::phase(self.object);
+        *line += pod::phase(self.object);
         line.push(' ');
     }
 

@@ -18,7 +18,7 @@ use tower::Service;
 use crate::call::{Answer, Call, CallError, CurrentCall};
 use crate::faults::watches::{DelayedWatch, EndingWatch, WatchEnds};
 use crate::faults::{CallFault, WatchDelay};
-use crate::history::History;
+use crate::world::history::History;
 
 /// The maximum number of calls in ten seconds that get a response. It stops a storm of calls in which no simulated
 /// time passes.

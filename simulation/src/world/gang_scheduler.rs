@@ -15,8 +15,10 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use training_job::GangScheduler;
 
-use crate::job::{self, Json};
-use crate::{direct, kubelet};
+use crate::world::job;
+use crate::world::json::Json;
+use crate::world::pod;
+use crate::world::{direct, kubelet};
 
 /// The time from a change to the scheduling cycle that handles it.
 const CYCLE: Duration = Duration::from_secs(1);
@@ -191,15 +193,15 @@ impl Gang {
         let mut gangs: BTreeMap<String, Self> = groups.map(gang).collect();
         let mut held = 0;
         for pod in cluster.list("pods", None) {
-            let is_bound = is_bound(&*pod) && !job::has_ended(&*pod);
+            let is_bound = pod::is_bound(&*pod) && !pod::has_ended(&*pod);
             held += usize::from(is_bound);
             let Some(gang) = group_of(&pod).and_then(|name| gangs.get_mut(&name)) else {
                 continue;
             };
             gang.bound += usize::from(is_bound);
-            gang.running += usize::from(job::phase(&*pod) == "Running");
-            gang.succeeded += usize::from(job::phase(&*pod) == "Succeeded");
-            if !is_bound && !job::has_ended(&*pod) && !job::is_deleting(&*pod) {
+            gang.running += usize::from(pod::phase(&*pod) == "Running");
+            gang.succeeded += usize::from(pod::phase(&*pod) == "Succeeded");
+            if !is_bound && !pod::has_ended(&*pod) && !job::is_deleting(&*pod) {
                 gang.waiting.push(pod);
             }
         }
@@ -297,19 +299,6 @@ fn group_of(pod: &Object) -> Option<String> {
     let label = &Json::meta(pod, "labels")["scheduling.x-k8s.io/pod-group"];
     let annotation = &Json::meta(pod, "annotations")["scheduling.k8s.io/group-name"];
     label.as_str().or(annotation.as_str()).map(str::to_owned)
-}
-
-/// Returns true if a gang scheduler binds the pod, which is the case if the pod names a scheduler.
-pub(crate) fn binds(pod: &Object) -> bool {
-    let named = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
-    !matches!(named, "" | "default-scheduler")
-}
-
-/// Returns true if the pod is bound to a node.
-pub(crate) fn is_bound(pod: &impl Json) -> bool {
-    pod.member("spec")["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty())
 }
 
 fn is_refused(pod: &Object) -> bool {

@@ -12,7 +12,7 @@ use training_job_tensorflow::TFJob;
 use training_job_testing::ToyJob;
 use training_job_xgboost::XGBoostJob;
 
-use crate::job::Json;
+use crate::world::json::Json;
 
 /// A type of job: its kind, and a mode if the kind has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,9 +3,9 @@
 use http::Method;
 use serde_json::json;
 
-use crate::direct::{path, send};
 use crate::faults::PodFate;
 use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
+use crate::world::direct::{path, send};
 
 /// The number of jobs in one simulation.
 pub const JOBS: u64 = 10;

@@ -2,10 +2,11 @@
 
 use crate::faults::calls::CallFaultRates;
 use crate::faults::{CallFault, ClusterFaultType, WatchDelay};
-use crate::interventions::InterventionType;
 use crate::invariants::AllowedStaleness;
-use crate::job_type::JobType;
 use crate::random::Random;
+use crate::scenario::interventions::InterventionType;
+use crate::scenario::planned_job::JobChoices;
+use crate::world::job_type::JobType;
 use training_job::GangScheduler;
 
 /// The version of the mapping from seeds to runs. It is raised when seeds start to produce other runs. Seeds of
@@ -131,6 +132,16 @@ impl RunConfig {
             two_operators: false,
             concurrency: 16,
             gang_scheduler: None,
+        }
+    }
+
+    /// Returns the properties that jobs may have.
+    pub fn job_choices(&self) -> JobChoices {
+        JobChoices {
+            job_types: self.job_types,
+            compact: self.compact_jobs,
+            policies: self.policies,
+            gangs: self.gang_scheduler.is_some(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::faults::CallSite;
 use crate::invariants::Violation;
-use crate::run::RunSummary;
+use crate::modes::run::RunSummary;
 use crate::scenario::Scenario;
 
 /// The summed results of many runs.

@@ -1,13 +1,19 @@
 //! Scenarios: the complete inputs of runs.
 
+pub mod config;
+pub mod interventions;
+pub mod planned_job;
+pub mod users;
+pub mod workloads;
+
 use std::collections::BTreeMap;
 
-use crate::config::RunConfig;
 use crate::faults::{CallFault, CallSite, PodFate};
-use crate::interventions::ScheduledIntervention;
-use crate::planned_job::PlannedJob;
 use crate::random::Random;
-use crate::users::UserAction;
+use crate::scenario::config::RunConfig;
+use crate::scenario::interventions::ScheduledIntervention;
+use crate::scenario::planned_job::PlannedJob;
+use crate::scenario::users::UserAction;
 
 /// The complete input of a run. The same scenario gives the same history, byte for byte.
 #[derive(Clone, Debug)]
@@ -46,8 +52,9 @@ impl Scenario {
 
 fn draw_jobs(config: &RunConfig) -> Vec<PlannedJob> {
     let mut random = Random::about(config.seed, "jobs", 0);
+    let choices = config.job_choices();
     (0..config.jobs)
-        .map(|number| PlannedJob::draw(&mut random, number, config))
+        .map(|number| PlannedJob::draw(&mut random, number, &choices))
         .collect()
 }
 

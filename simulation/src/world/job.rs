@@ -3,64 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
-use kube_memory::Object;
 use serde_json::{Value, json};
 use training_job::api::labels;
 
-pub use crate::job_type::{JobType, PLURALS};
+use crate::world::json::Json;
 
-/// An object as JSON, either stored in the cluster or sent to it.
-pub trait Json {
-    /// Returns a member of the object, or null if it is missing.
-    fn member(&self, key: &str) -> &Value;
-    /// Returns a member of the object's metadata, or null if it is missing.
-    fn meta(&self, key: &str) -> &Value;
-    /// Returns the whole object.
-    fn whole(&self) -> &Value;
-}
-
-impl Json for Value {
-    fn member(&self, key: &str) -> &Value {
-        &self[key]
-    }
-
-    fn meta(&self, key: &str) -> &Value {
-        &self["metadata"][key]
-    }
-
-    fn whole(&self) -> &Value {
-        self
-    }
-}
-
-impl Json for Object {
-    fn member(&self, key: &str) -> &Value {
-        &self[key]
-    }
-
-    fn meta(&self, key: &str) -> &Value {
-        Self::meta(self, key).unwrap_or(&Value::Null)
-    }
-
-    fn whole(&self) -> &Value {
-        self.value()
-    }
-}
-
-impl<T: Json> Json for &T {
-    fn member(&self, key: &str) -> &Value {
-        (**self).member(key)
-    }
-
-    fn meta(&self, key: &str) -> &Value {
-        (**self).meta(key)
-    }
-
-    fn whole(&self) -> &Value {
-        (**self).whole()
-    }
-}
+pub use crate::world::job_type::{JobType, PLURALS};
 
 /// Returns a job with these roles and numbers of replicas, all with this restart policy.
 pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
@@ -197,20 +145,6 @@ pub fn is_shared_environment(job: &impl Json, map: &str) -> bool {
     let name = job.meta("name").as_str().unwrap_or_default();
     let rest = map.strip_prefix(name).and_then(|rest| rest.strip_prefix("-env-"));
     is_compact(job) && rest.is_some_and(|hash| hash.len() == 16)
-}
-
-/// Returns the names of the ConfigMaps in the `envFrom` lists of a pod's containers.
-pub fn shared_environments(pod: &impl Json) -> impl Iterator<Item = &str> {
-    let containers = pod.member("spec")["containers"].as_array().into_iter().flatten();
-    let sources = containers.flat_map(|container| container["envFrom"].as_array().into_iter().flatten());
-    sources.filter_map(|source| source["configMapRef"]["name"].as_str())
-}
-
-/// Returns the names of the ConfigMaps that a pod needs in order to start.
-pub fn needed_maps(pod: &impl Json) -> impl Iterator<Item = &str> {
-    let volumes = pod.member("spec")["volumes"].as_array().into_iter().flatten();
-    let mounted = volumes.filter_map(|volume| volume["configMap"]["name"].as_str());
-    shared_environments(pod).chain(mounted)
 }
 
 /// Returns true if the job has this condition with status True.
@@ -352,42 +286,6 @@ pub fn controller(object: &impl Json) -> Option<&str> {
 /// Returns true if the object is being deleted.
 pub fn is_deleting(object: &impl Json) -> bool {
     !object.meta("deletionTimestamp").is_null()
-}
-
-/// Returns the phase of a pod.
-pub fn phase(pod: &impl Json) -> &str {
-    pod.member("status")["phase"].as_str().unwrap_or("Pending")
-}
-
-/// Returns true if the pod has succeeded or failed.
-pub fn has_ended(pod: &impl Json) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
-
-/// Returns true if the pod's first container exited with 0, and not because the pod was removed. The pod's deletion
-/// must not have been requested by then, and the pod must not have been the target of a disruption or have failed
-/// itself.
-pub fn has_done_its_work(pod: &impl Json) -> bool {
-    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    let main = &pod.member("spec")["containers"][0]["name"];
-    let status = pod.member("status");
-    let containers = status["containerStatuses"].as_array().into_iter().flatten();
-    let end = containers
-        .filter(|container| container["name"] == *main)
-        .find_map(|container| container.get("state")?.get("terminated"));
-    let Some(end) = end.filter(|end| end["exitCode"] == 0 && status["reason"].is_null()) else {
-        return false;
-    };
-    let due = time(pod.meta("deletionTimestamp"));
-    let grace = pod.meta("deletionGracePeriodSeconds").as_i64().unwrap_or(0);
-    let requested = due.map(|due| due - SignedDuration::from_secs(grace));
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let disrupted = conditions
-        .filter(|condition| condition["type"] == "DisruptionTarget" && condition["status"] == "True")
-        .find_map(|condition| time(&condition["lastTransitionTime"]));
-    let ended = time(&end["finishedAt"]);
-    let is_first = |other: Timestamp| ended.is_some_and(|ended| ended < other);
-    [requested, disrupted].into_iter().flatten().all(is_first)
 }
 
 /// Returns true if the object has the label that operators select in their watches.

@@ -13,19 +13,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::faults::{LastEnd, PodFate};
-use crate::{direct, gang_scheduler, job};
+use crate::world::pod;
+use crate::world::{direct, job};
 
 /// The time that a pod takes to start, and to stop.
 const START_OR_STOP: Duration = Duration::from_secs(1);
 
 /// Returns the fate of a pod by its name and attempt. It is called once for each pod.
 pub type PodFates = Box<dyn Fn(&str, u32) -> PodFate + Send + Sync>;
-
-/// Returns the attempt that a pod was created for.
-pub fn attempt(pod: &impl job::Json) -> u32 {
-    let annotation = &pod.meta("annotations")["training.kubeflow.org/restart-attempt"];
-    annotation.as_str().and_then(|a| a.parse().ok()).unwrap_or(0)
-}
 
 /// A change that nodes or controllers make to a pod.
 #[derive(Clone, Debug)]
@@ -102,7 +97,7 @@ impl Nodes {
                 state.forget_pods();
                 // Pods that have ended do not run again, but terminating pods still have to be removed.
                 let pods = cluster.list("pods", None).into_iter();
-                let pods = pods.filter(|pod| !job::has_ended(&**pod) || job::is_deleting(&**pod));
+                let pods = pods.filter(|pod| !pod::has_ended(&**pod) || job::is_deleting(&**pod));
                 changes = pods.map(|pod| (Action::Added, pod)).collect();
             }
             for (action, pod) in changes {
@@ -157,7 +152,7 @@ impl NodeState {
         }
         if !self.pods.contains_key(uid) {
             let fate = self.fates.entry(uid.to_owned());
-            let fate = *fate.or_insert_with(|| (self.pod_fates)(name, attempt(object)));
+            let fate = *fate.or_insert_with(|| (self.pod_fates)(name, pod::attempt(object)));
             let container = object["spec"]["containers"][0]["name"].as_str();
             let pod = RunningPod {
                 namespace: text("namespace").to_owned(),
@@ -173,7 +168,7 @@ impl NodeState {
             };
             self.pods.insert(uid.to_owned(), pod);
         }
-        let is_bound = gang_scheduler::is_bound(object) || !gang_scheduler::binds(object);
+        let is_bound = pod::is_bound(object) || !pod::has_scheduler(object);
         if let Some(pod) = self.pods.get_mut(uid).filter(|pod| is_bound && !pod.bound) {
             pod.bound = true;
             for (wait, step) in pod.steps() {
@@ -189,7 +184,7 @@ impl NodeState {
                 PodFate::NodeLost(_, away) => Duration::from_secs(away),
                 _ => START_OR_STOP,
             };
-            let end = pod.last_end().filter(|_| job::phase(object) == "Running");
+            let end = pod.last_end().filter(|_| pod::phase(object) == "Running");
             self.schedule.retain(|(_, _, other, _), _| *other != uid);
             let more = end.as_ref().map_or(Duration::ZERO, |_| START_OR_STOP);
             if let Some(end) = end {

@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use crate::faults::calls::CallCounter;
 use crate::faults::{CallFault, CallSite, PodFate};
-use crate::interventions::Intervention;
 use crate::invariants::Violation;
-use crate::job;
-use crate::kubelet::PodFates;
+use crate::modes::settle::{Blockers, check_idle, wait_until_settled};
 use crate::scenario::Scenario;
-use crate::settle::{Blockers, check_idle, wait_until_settled};
+use crate::scenario::interventions::Intervention;
+use crate::scenario::users;
 use crate::simulation::{Setup, Simulation, on_paused_clock};
-use crate::users;
+use crate::world::job;
+use crate::world::kubelet::PodFates;
 
 /// The limit of calls in ten seconds. More calls are a storm (I9).
 const MOST_CALLS: u64 = 400;
