@@ -133,6 +133,9 @@ pub mod plan;
 pub mod render;
 pub mod validate;
 
+#[cfg(feature = "__pod_script")]
+#[doc(hidden)]
+pub mod pod_script;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "testing")]

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The library's modules. Each may import those before it.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
+    "pod_script",
     "api",
     "job",
     "validate",

@@ -9,6 +9,7 @@
 //! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: estimates the costs of rules as an API server does |
 //! | `rules.rs` | evaluates rules on a job |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
+//! | `../pod_script.rs` | [`PodScript`]: the statuses that kubelets write |
 //! | `jobs.rs` | reads the jobs of a folder |
 
 // Tests call this module, and a test fails by a panic.
@@ -25,6 +26,7 @@ mod snapshots;
 mod status;
 mod story;
 
+pub use crate::pod_script::PodScript;
 pub use cost::{RuleCost, rule_costs};
 pub use definition::check_definition;
 pub use snapshots::snapshots;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube_memory::{Action, Cluster, Description};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use crate::admission;
 use crate::api::{ConditionStatus, JobStatus};
 use crate::controller::{Clock, Operator, Options};
 use crate::job::{ObjectDefinition, TrainingJob};
+use crate::pod_script::PodScript;
 
 use super::jobs;
 
@@ -73,6 +74,7 @@ const MAX_SECONDS_TO_REST: u32 = 600;
 /// job.
 pub struct Story<J> {
     runtime: Runtime,
+    clock: SimulatedClock,
     cluster: Cluster,
     client: kube::Client,
     namespace: String,
@@ -121,7 +123,7 @@ impl<J: TrainingJob> Story<J> {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build();
         let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
-        let (cluster, client) = runtime.block_on(async {
+        let (clock, cluster, client) = runtime.block_on(async {
             let clock = SimulatedClock(Instant::now());
             let cluster = Cluster::builder()
                 .auto_namespaces()
@@ -143,11 +145,12 @@ impl<J: TrainingJob> Story<J> {
             let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &J::api_resource());
             let created = api.create(&params, &job).await;
             created.unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
-            (cluster, client)
+            (clock, cluster, client)
         });
         let kind = std::marker::PhantomData;
         let mut story = Self {
             runtime,
+            clock,
             cluster,
             client,
             namespace,
@@ -165,7 +168,7 @@ impl<J: TrainingJob> Story<J> {
             !matches!(phase, Some("Running" | "Succeeded" | "Failed"))
         };
         for pod in self.pods().into_iter().filter(|name| waiting(&self.pod(name))) {
-            self.set(&pod, "Running", &json!({}), |_| json!({"running": {}}));
+            self.write(&pod, |script| script.runs());
         }
         self.settle()
     }
@@ -175,7 +178,7 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// If the pod does not exist.
     pub fn runs(&mut self, pod: &str) -> &mut Self {
-        self.set(pod, "Running", &json!({}), |_| json!({"running": {}}));
+        self.write(pod, |script| script.runs());
         self.settle()
     }
 
@@ -184,16 +187,18 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// If the pod does not exist.
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
-        let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let containers = self.pod(pod).spec.map(|spec| spec.containers).unwrap_or_default();
         let main = self.job().and_then(|job| job.framework_container(&containers));
         let main = main.and_then(|main| containers.get(main)).map(|main| &main.name);
-        self.set(pod, phase, &json!({}), |container| {
-            let code = match main.is_some_and(|main| main == container) {
-                true => code,
-                false => 0,
-            };
-            json!({"terminated": {"exitCode": code}})
+        self.write(pod, |script| match code {
+            0 => script.succeeds(),
+            _ => script.fails(|name| {
+                if main.is_some_and(|main| main == name) {
+                    code
+                } else {
+                    0
+                }
+            }),
         });
         self.settle()
     }
@@ -203,8 +208,7 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// If the pod does not exist.
     pub fn evicted(&mut self, pod: &str) -> &mut Self {
-        let why = json!({"reason": "Evicted", "message": "The node was low on resource: memory."});
-        self.set(pod, "Failed", &why, |_| Value::Null);
+        self.write(pod, |script| script.evicted());
         self.settle()
     }
 
@@ -335,16 +339,14 @@ impl<J: TrainingJob> Story<J> {
         texts.collect()
     }
 
-    /// Writes a pod's status.
-    fn set(&self, name: &str, phase: &str, fields: &Value, state: impl Fn(&str) -> Value) {
+    /// Replaces the status of a pod by that of its script.
+    fn write(&self, name: &str, status: impl FnOnce(PodScript<'_>) -> PodStatus) {
         let pod = self.pod(name);
-        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-        let containers = containers.map(|container| {
-            json!({"name": container.name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state(&container.name)})
-        });
-        let mut status = json!({"phase": phase, "containerStatuses": containers.collect::<Vec<_>>()});
-        for (name, value) in fields.as_object().into_iter().flatten() {
-            status[name] = value.clone();
+        let now = self.runtime.block_on(async { self.clock.now() });
+        let mut status = json!(status(PodScript::new(&pod, now)));
+        // A merge would keep the containers of a status without any.
+        if status["containerStatuses"].is_null() {
+            status["containerStatuses"] = Value::Null;
         }
         let api = Api::<Pod>::default_namespaced(self.client.clone());
         let patch = Patch::Merge(json!({"status": status}));

@@ -1,8 +1,8 @@
-//! Shared code of the tests of the library and of all kinds of job: a simulated cluster for the pure planner, a kind
+//! Shared code of the tests of the library and of all kinds of job: a harness for the pure planner, a kind
 //! of job without a framework, and the comparison with recordings of the Go operator. The feature `cluster` adds a
 //! real control plane.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -12,16 +12,14 @@
 #[cfg(feature = "cluster")]
 pub mod cluster;
 mod environment;
-mod pods;
+mod harness;
 mod recordings;
 mod toy;
-mod world;
 
 pub use environment::{ConfigMaps, config_maps, environment};
-pub use pods::{PodHandle, terminated};
+pub use harness::{PlanHarness, PodHandle, Step, steps};
 pub use recordings::{Difference, compare_renders, compare_renders_with};
 pub use toy::{ToyJob, ToyJobSpec};
-pub use world::{Step, World, steps};
 
 use std::path::{Path, PathBuf};
 

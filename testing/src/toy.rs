@@ -32,7 +32,7 @@ pub struct ToyJobSpec {
     #[serde(default)]
     pub replica_specs: ReplicaSpecs,
 
-    /// How the job runs.
+    /// The run policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use training_job_simulation::faults::PodFate;
-use training_job_simulation::world::job::{self, JobType};
 use training_job_simulation::simulation::{Setup, Simulation};
+use training_job_simulation::world::job::{self, JobType};
 
 /// Creates a cluster with nodes and an operator of ToyJobs. `pod_fates` returns the fate of a pod by its name and
 /// attempt.

@@ -10,17 +10,17 @@ use training_job::validate::annotations::AnnotatedField;
 use training_job::{Settings, TrainingJob, render, validate};
 use training_job_testing::ToyJob;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns a job with this run policy, all of it in fields.
-fn in_fields(policy: &Value) -> World {
-    let mut w = World::train("Scheduler=1:OnFailure Worker=3:OnFailure", "");
+fn in_fields(policy: &Value) -> PlanHarness {
+    let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=3:OnFailure", "");
     w.edit(|job| job.spec.run_policy = Some(serde_json::from_value(policy.clone()).unwrap()));
     w
 }
 
 /// Returns the same job as written by a client with the Go operator's types, with annotations in place of the fields.
-fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> World {
+fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> PlanHarness {
     let mut typed = policy.clone();
     let mut annotations = BTreeMap::new();
     for field in RunPolicy::ANNOTATED_FIELDS {
@@ -34,14 +34,14 @@ fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> World {
     w
 }
 
-fn annotate(w: &mut World, field: &str, text: &str) {
+fn annotate(w: &mut PlanHarness, field: &str, text: &str) {
     w.edit(|job| {
         let annotations = job.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation_of(field), text.to_owned());
     });
 }
 
-fn errors(w: &World) -> Vec<String> {
+fn errors(w: &PlanHarness) -> Vec<String> {
     let found = validate(&w.job, &Settings::default()).err().unwrap_or_default();
     found.iter().map(ToString::to_string).collect()
 }
@@ -88,19 +88,19 @@ proptest! {
     /// A job has the same pods and the same life, whichever form its policy has.
     #[test]
     fn annotations_mean_what_the_fields_mean(policy in policies(), codes in prop::collection::vec((0..4usize, 0..4usize), 0..6)) {
-        let mut worlds = [
+        let mut harnesses = [
             in_fields(&policy),
             in_annotations(&policy, ToString::to_string),
             in_annotations(&policy, |value| render::text::yaml(value).unwrap()),
         ];
-        let rendered = worlds.each_ref().map(|w| {
+        let rendered = harnesses.each_ref().map(|w| {
             let valid = validate(&w.job, &Settings::default()).unwrap();
             render::all(&valid).values().unwrap()
         });
         // The job itself has other annotations, but the rendered objects are the same.
         prop_assert_eq!(&rendered[1], &rendered[0]);
         prop_assert_eq!(&rendered[2], &rendered[0]);
-        let lives = worlds.each_mut().map(|w| {
+        let lives = harnesses.each_mut().map(|w| {
             w.reconcile();
             w.all_running();
             for (pod, code) in &codes {

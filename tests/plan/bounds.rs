@@ -3,11 +3,11 @@
 use training_job::api::{CleanPodPolicy, MAX_REPLICAS, RestartPolicy};
 use training_job::{Settings, validate};
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns the validation error of a job with this name and number of workers.
 fn problem(name: &str, workers: i32) -> String {
-    let mut w = World::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "");
     w.scale("Worker", workers);
     w.edit(|job| job.metadata.name = Some(name.to_owned()));
     let errors = validate(&w.job, &Settings::default()).err();
@@ -38,7 +38,7 @@ fn a_role_may_have_so_many_replicas_and_no_more() {
 /// Clients in Go send "" for an unset field.
 #[test]
 fn an_empty_word_is_none() {
-    let w = World::train("Worker=1:''", "cleanPodPolicy: '', restartScope: ''");
+    let w = PlanHarness::train("Worker=1:''", "cleanPodPolicy: '', restartScope: ''");
     let valid = validate(&w.job, &Settings::default()).unwrap();
     let (policy, role) = (&valid.policy, &valid.topology.roles[0]);
     assert_eq!(

@@ -2,10 +2,10 @@
 
 use training_job::api::{Recovery, RestartScope};
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns the number of failures of worker 0 after which the job has failed.
-fn failures_until_failed(mut w: World, fail: impl Fn(&mut World)) -> usize {
+fn failures_until_failed(mut w: PlanHarness, fail: impl Fn(&mut PlanHarness)) -> usize {
     w = w.started();
     for n in 1..10 {
         w.after(1);
@@ -34,7 +34,7 @@ fn a_limit_of_n_allows_n_replacements() {
             "Scheduler=1 Worker=2:ExitCode",
             "Worker=1:OnFailure",
         ] {
-            let w = World::train(roles, &format!("backoffLimit: {limit}"));
+            let w = PlanHarness::train(roles, &format!("backoffLimit: {limit}"));
             let n = failures_until_failed(w, |w| w.pod("worker-0").exits(137));
             assert_eq!(n, limit + 1, "{roles} {limit}");
         }
@@ -45,14 +45,14 @@ fn a_limit_of_n_allows_n_replacements() {
 fn a_limit_of_0_is_what_any_failure_reaches() {
     // The same as under the Go operator.
     for policy in ["Never", "OnFailure"] {
-        let w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "backoffLimit: 0");
+        let w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "backoffLimit: 0");
         assert_eq!(
             failures_until_failed(w, |w| w.pod("worker-0").exits(1)),
             1,
             "{policy}"
         );
     }
-    let mut w = World::train("Scheduler=1 Worker=2:Never", "backoffLimit: 1").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:Never", "backoffLimit: 1").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     assert_eq!(w.status().failure.unwrap().reason, "Error");
@@ -60,7 +60,7 @@ fn a_limit_of_0_is_what_any_failure_reaches() {
 
 #[test]
 fn a_final_exit_code_is_told_as_such_under_a_limit_of_0_too() {
-    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(w.status().failure.unwrap().reason, "Error");
@@ -74,7 +74,7 @@ fn a_final_exit_code_is_told_as_such_under_a_limit_of_0_too() {
 fn restarts_in_place_fail_the_job_when_the_nth_is_seen() {
     // The same as under the Go operator, because restarts in place have happened when they are observed.
     for (limit, expected) in [(0, 1), (1, 1), (3, 3)] {
-        let w = World::train("Worker=1:OnFailure", &format!("backoffLimit: {limit}"));
+        let w = PlanHarness::train("Worker=1:OnFailure", &format!("backoffLimit: {limit}"));
         assert_eq!(
             failures_until_failed(w, |w| w.pod("worker-0").restarts_in_place(1)),
             expected,
@@ -85,7 +85,7 @@ fn restarts_in_place_fail_the_job_when_the_nth_is_seen() {
 
 #[test]
 fn restarts_in_place_that_restart_the_job_are_replacements() {
-    let w = World::train("Scheduler=1 Worker=1:OnFailure", "backoffLimit: 1");
+    let w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "backoffLimit: 1");
     assert_eq!(
         failures_until_failed(w, |w| w.pod("worker-0").restarts_in_place(1)),
         2
@@ -94,7 +94,7 @@ fn restarts_in_place_that_restart_the_job_are_replacements() {
 
 #[test]
 fn restarts_in_place_are_counted_once_each() {
-    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 9").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 9").started();
     assert!(
         w.status().recovery.in_place.is_empty(),
         "nothing is remembered of nothing"
@@ -115,7 +115,7 @@ fn restarts_in_place_are_counted_once_each() {
 
 #[test]
 fn failures_that_restart_together_count_once() {
-    let mut w = World::train("Scheduler=1 Worker=3:OnFailure", "backoffLimit: 1").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=3:OnFailure", "backoffLimit: 1").started();
     for n in 0..3 {
         w.pod(&format!("worker-{n}")).exits(1);
     }
@@ -130,7 +130,7 @@ fn failures_that_restart_together_count_once() {
 fn failures_that_restart_one_by_one_count_each() {
     for (limit, then, count) in [(1, "Failed", 0), (2, "Running", 2)] {
         let policy = format!("backoffLimit: {limit}, restartScope: Replica");
-        let mut w = World::train("Scheduler=1 Worker=3:OnFailure", &policy).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=3:OnFailure", &policy).started();
         w.pod("worker-0").exits(1);
         w.pod("worker-2").exits(1);
         w.reconcile();
@@ -144,7 +144,7 @@ fn failures_that_restart_one_by_one_count_each() {
 
 #[test]
 fn the_count_survives_the_operator_and_the_pods() {
-    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "backoffLimit: 2").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "backoffLimit: 2").started();
     for n in 1..=2 {
         w.pod("worker-0").exits(137);
         w.reconcile().restart_operator().finish_deletions().reconcile();
@@ -160,7 +160,7 @@ fn one_failure_counts_once_though_the_status_was_lost() {
     // The pods are then of a later attempt than the status records.
     for scope in ["Job", "Role", "Replica"] {
         let policy = format!("restartScope: {scope}, backoffLimit: 5");
-        let mut w = World::train("Scheduler=1 Worker=2:ExitCode", &policy).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", &policy).started();
         for _ in 0..3 {
             w.pod("worker-0").exits(137);
             w.reconcile().finish_deletions().reconcile();
@@ -181,8 +181,8 @@ fn a_status_without_what_the_go_types_lack_restarts_nothing() {
     for scope in ["Job", "Role", "Replica"] {
         for restarts in 0..3 {
             let policy = format!("restartScope: {scope}, backoffLimit: 5");
-            let mut w = World::train("Scheduler=1 Worker=3:ExitCode", &policy).started();
-            let fail = |w: &mut World| {
+            let mut w = PlanHarness::train("Scheduler=1 Worker=3:ExitCode", &policy).started();
+            let fail = |w: &mut PlanHarness| {
                 w.pod("worker-0").exits(137);
                 w.reconcile().finish_deletions().reconcile();
                 w.all_running();
@@ -219,7 +219,7 @@ fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
     let workers = ["job-worker-0", "job-worker-1"];
     let all = ["job-scheduler-0", "job-worker-0", "job-worker-1"];
     for (scope, remade) in [(RestartScope::Job, &all[..]), (RestartScope::Role, &workers)] {
-        let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
         for _ in 0..2 {
             w.pod("worker-1").exits(137);
             w.reconcile();
@@ -238,7 +238,7 @@ fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
 
 #[test]
 fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
-    let mut w = World::train("Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     let annotations = w
         .pod("worker-0")
         .object()
@@ -260,7 +260,7 @@ fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
 
 #[test]
 fn a_limit_that_is_lowered_waits_for_the_next_failure() {
-    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 5").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 5").started();
     for _ in 0..3 {
         w.pod("worker-0").exits(1);
         w.reconcile();
@@ -274,7 +274,7 @@ fn a_limit_that_is_lowered_waits_for_the_next_failure() {
 
 #[test]
 fn negative_numbers_in_a_status_count_nothing() {
-    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 1").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 1").started();
     w.edit(|job| {
         let recovery = &mut job.status.as_mut().unwrap().recovery;
         recovery.job = -40;
@@ -294,7 +294,7 @@ fn negative_numbers_in_a_status_count_nothing() {
 
 #[test]
 fn without_a_limit_there_is_none() {
-    let mut w = World::train("Worker=1:OnFailure", "").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "").started();
     for n in 1..30 {
         w.pod("worker-0").exits(1);
         w.reconcile();
@@ -306,7 +306,7 @@ fn without_a_limit_there_is_none() {
 
 #[test]
 fn a_final_failure_is_no_matter_of_the_limit() {
-    let mut w = World::train("Worker=1:Never", "backoffLimit: 3").started();
+    let mut w = PlanHarness::train("Worker=1:Never", "backoffLimit: 3").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     assert_eq!(
@@ -317,7 +317,7 @@ fn a_final_failure_is_no_matter_of_the_limit() {
 
 #[test]
 fn at_the_limit_everything_stops_whatever_the_clean_up_policy() {
-    let mut w = World::train(
+    let mut w = PlanHarness::train(
         "Scheduler=1 Server=1 Worker=1:OnFailure",
         "backoffLimit: 0, cleanPodPolicy: None",
     )

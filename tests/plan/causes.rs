@@ -1,12 +1,13 @@
 //! The root cause of a failure in the status.
 
 use training_job::plan::observed::MAX_MESSAGE;
+use training_job::pod_script::PodScript;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn the_failure_names_replica_container_code_signal_and_time() {
-    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "").started();
     w.after(42).pod("worker-1").exits(137);
     w.reconcile();
     let failure = w.status().failure.unwrap();
@@ -21,7 +22,7 @@ fn the_failure_names_replica_container_code_signal_and_time() {
 
 #[test]
 fn of_several_failures_the_first_is_the_cause() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2", "").started();
     w.after(10).pod("worker-1").exits(3);
     w.after(1).pod("worker-0").exits(1);
     w.after(1).pod("scheduler-0").exits(255);
@@ -40,7 +41,7 @@ fn of_several_failures_the_first_is_the_cause() {
 #[test]
 fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
     for first in ["side", "toy"] {
-        let mut w = World::train("Worker=1", "");
+        let mut w = PlanHarness::train("Worker=1", "");
         w.edit(|job| {
             let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
             let spec = worker.as_mut().unwrap().template.spec.as_mut().unwrap();
@@ -62,14 +63,14 @@ fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
 #[test]
 fn what_survivors_do_later_does_not_cover_the_cause() {
     // A final failure.
-    let mut w = World::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();
     w.pod("worker-1").exits(3);
     w.reconcile();
     w.after(5).pod("worker-0").exits(1);
     w.reconcile();
     assert_eq!(w.status().failure.unwrap().exit_code, Some(3));
     // A restart.
-    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", "").started();
     w.pod("worker-1").exits(3);
     w.reconcile();
     w.after(5).pod("worker-0").exits(1);
@@ -83,7 +84,7 @@ fn what_survivors_do_later_does_not_cover_the_cause() {
 
 #[test]
 fn the_container_that_failed_first_is_named() {
-    let mut w = World::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "");
     w.edit(|job| {
         let spec = job
             .spec
@@ -98,13 +99,13 @@ fn the_container_that_failed_first_is_named() {
         containers.insert(0, side);
     });
     let mut w = w.started();
-    let later =
-        k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(w.now + jiff::SignedDuration::from_secs(9));
+    let later = w.now + jiff::SignedDuration::from_secs(9);
     w.pod("worker-0").exits(3);
     // The sidecar ended as a consequence, 9 seconds later.
-    let status = w.pod("worker-0").object().status.as_mut().unwrap();
-    status.container_statuses.as_mut().unwrap()[0].state =
-        Some(training_job_testing::terminated(1, "Error", &later));
+    let pod = w.pod("worker-0").object();
+    let ended = PodScript::new(pod, later).terminated(1);
+    let status = pod.status.as_mut().unwrap();
+    status.container_statuses.as_mut().unwrap()[0].state = Some(ended);
     w.reconcile();
     let failure = w.status().failure.unwrap();
     assert_eq!(
@@ -115,7 +116,7 @@ fn the_container_that_failed_first_is_named() {
 
 #[test]
 fn at_the_limit_the_last_failure_is_told() {
-    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(137);
     w.reconcile();
     let failure = w.status().failure.unwrap();
@@ -132,7 +133,7 @@ fn at_the_limit_the_last_failure_is_told() {
 
 #[test]
 fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
-    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 0").started();
     w.pod("worker-0").restarts_in_place(139);
     w.reconcile();
     let failure = w.status().failure.unwrap();
@@ -144,7 +145,7 @@ fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
 
 #[test]
 fn a_message_has_a_bound() {
-    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(137);
     let status = w.pod("worker-0").object().status.as_mut().unwrap();
     let state = status.container_statuses.as_mut().unwrap()[0]

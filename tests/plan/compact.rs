@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use training_job::{ObjectKind, Settings, render, validate};
 use training_job_testing::{ConfigMaps, ToyJob, config_maps, environment};
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 const CONFIG_MAP: ObjectKind = ObjectKind::of::<ConfigMap>();
 
 /// Returns the names of the existing ConfigMaps.
-fn maps(world: &World) -> Vec<String> {
-    let maps = world.objects.get(&CONFIG_MAP).into_iter().flatten();
+fn maps(harness: &PlanHarness) -> Vec<String> {
+    let maps = harness.objects.get(&CONFIG_MAP).into_iter().flatten();
     maps.map(|(name, _)| name.clone()).collect()
 }
 
@@ -29,7 +29,7 @@ fn names(pods: &BTreeMap<String, Pod>) -> Vec<Option<String>> {
 
 #[test]
 fn a_job_of_many_has_one_service_and_one_config_map() {
-    let mut w = World::train("Scheduler=1 Worker=100", "layout: Compact");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact");
     w.reconcile();
     assert_eq!(w.service_names(), ["hosts"]);
     assert_eq!(w.pods.len(), 101);
@@ -52,7 +52,7 @@ fn a_plain_job_has_none_and_a_small_one_needs_none() {
         ("Worker=3", "Compact", 1),
         ("Worker=1", "Compact", 1),
     ] {
-        let mut w = World::train(roles, &format!("layout: {layout}"));
+        let mut w = PlanHarness::train(roles, &format!("layout: {layout}"));
         w.reconcile();
         assert_eq!(
             (w.services.len(), maps(&w).len()),
@@ -65,13 +65,13 @@ fn a_plain_job_has_none_and_a_small_one_needs_none() {
 
 #[test]
 fn pods_keep_what_they_were_made_with_when_the_job_is_scaled() {
-    let mut w = World::train("Scheduler=1 Worker=100", "layout: Compact").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact").started();
     let first = maps(&w);
     w.scale("Worker", 120).reconcile();
     let both = maps(&w);
     assert_eq!(both.len(), 2);
     assert!(both.contains(&first[0]));
-    let of = |world: &World, pod: &str| taken(&world.pods[pod]).unwrap();
+    let of = |harness: &PlanHarness, pod: &str| taken(&harness.pods[pod]).unwrap();
     assert_eq!(of(&w, "job-worker-99"), first[0]);
     assert_ne!(of(&w, "job-worker-100"), first[0]);
     w.all_running().scale("Worker", 100).reconcile();
@@ -81,7 +81,8 @@ fn pods_keep_what_they_were_made_with_when_the_job_is_scaled() {
 
 #[test]
 fn what_is_shared_goes_after_the_last_pod_that_runs() {
-    let mut w = World::train("Scheduler=1 Worker=100", "layout: Compact, cleanPodPolicy: None").started();
+    let mut w =
+        PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact, cleanPodPolicy: None").started();
     w.pod("scheduler-0").succeeds();
     w.reconcile().after(1).reconcile();
     assert_eq!(w.state().last().map(String::as_str), Some("Succeeded"));
@@ -96,7 +97,7 @@ fn what_is_shared_goes_after_the_last_pod_that_runs() {
 #[test]
 fn the_service_goes_with_the_last_pod() {
     for (policy, services) in [("Running", vec!["hosts"]), ("All", vec![])] {
-        let mut w = World::train(
+        let mut w = PlanHarness::train(
             "Scheduler=1 Worker=2",
             &format!("layout: Compact, cleanPodPolicy: {policy}"),
         );
@@ -111,7 +112,7 @@ fn the_service_goes_with_the_last_pod() {
 
 #[test]
 fn a_suspended_job_has_nothing_and_gets_it_again() {
-    let mut w = World::train("Scheduler=1 Worker=100", "layout: Compact").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact").started();
     let before = maps(&w);
     w.suspend(true).reconcile();
     w.finish_deletions().reconcile();

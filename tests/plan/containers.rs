@@ -3,11 +3,11 @@
 use serde_json::json;
 use training_job::api::JobStatus;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns a job whose pods have a sidecar, native or not.
-fn with_sidecar(roles: &str, fields: &str, native: bool) -> World {
-    let mut w = World::train(roles, fields);
+fn with_sidecar(roles: &str, fields: &str, native: bool) -> PlanHarness {
+    let mut w = PlanHarness::train(roles, fields);
     w.edit(|job| {
         for role in job.spec.replica_specs.values_mut().flatten() {
             let spec = role.template.spec.as_mut().unwrap();
@@ -62,7 +62,7 @@ fn a_sidecar_that_restarts_is_neither_a_failure_nor_counted() {
 
 #[test]
 fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() {
-    let ends = |code: i32| -> (World, JobStatus) {
+    let ends = |code: i32| -> (PlanHarness, JobStatus) {
         let mut w = with_sidecar("Worker=2", "", false).started();
         w.pod("worker-0").main_container_ends(code);
         w.pod("worker-1").main_container_ends(code);
@@ -165,7 +165,7 @@ fn a_container_that_its_kubelet_restarts_has_not_ended() {
 fn an_init_container_that_keeps_failing_reaches_the_limit_in_every_scope() {
     for scope in ["Job", "Role", "Replica"] {
         let fields = format!("restartScope: {scope}, backoffLimit: 3");
-        let mut w = World::train("Scheduler=1:OnFailure Worker=1:OnFailure", &fields);
+        let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=1:OnFailure", &fields);
         w.reconcile();
         w.pod("worker-0").running();
         w.pod("scheduler-0").init_restarts("fetch", 2);

@@ -6,21 +6,21 @@ use training_job::api::JobStatus;
 
 use training_job_testing::steps;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
-/// A change of the world after it has come to rest.
-type Act = fn(&mut World);
+/// A change of the cluster after it has come to rest.
+type Act = fn(&mut PlanHarness);
 
 struct Story {
     name: &'static str,
-    start: fn() -> World,
+    start: fn() -> PlanHarness,
     acts: &'static [Act],
 }
 
 const STORIES: &[Story] = &[
     Story {
         name: "success",
-        start: || World::train("Scheduler=1 Server=1 Worker=2", ""),
+        start: || PlanHarness::train("Scheduler=1 Server=1 Worker=2", ""),
         acts: &[
             run,
             |w| w.pod("worker-0").succeeds(),
@@ -30,7 +30,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "restart of the job",
-        start: || World::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 2"),
+        start: || PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 2"),
         acts: &[
             run,
             |w| w.pod("worker-1").exits(137),
@@ -43,7 +43,7 @@ const STORIES: &[Story] = &[
     Story {
         name: "restart of replicas",
         start: || {
-            World::train(
+            PlanHarness::train(
                 "Scheduler=1 Worker=2:OnFailure",
                 "restartScope: Replica, backoffLimit: 3",
             )
@@ -62,12 +62,12 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "restart of a role",
-        start: || World::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Role"),
+        start: || PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Role"),
         acts: &[run, |w| w.pod("worker-0").exits(1), finish_deletions, run],
     },
     Story {
         name: "failure",
-        start: || World::train("Scheduler=1 Server=1 Worker=2", ""),
+        start: || PlanHarness::train("Scheduler=1 Server=1 Worker=2", ""),
         acts: &[
             run,
             |w| w.pod("worker-1").exits(1),
@@ -78,7 +78,7 @@ const STORIES: &[Story] = &[
     Story {
         name: "limit",
         start: || {
-            World::train(
+            PlanHarness::train(
                 "Scheduler=1 Worker=2:OnFailure",
                 "backoffLimit: 0, cleanPodPolicy: None",
             )
@@ -88,7 +88,7 @@ const STORIES: &[Story] = &[
     Story {
         name: "deadline and time to live",
         start: || {
-            World::train(
+            PlanHarness::train(
                 "Worker=2",
                 "activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 60",
             )
@@ -102,7 +102,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "suspension",
-        start: || World::train("Scheduler=1 Worker=2", "backoffLimit: 0"),
+        start: || PlanHarness::train("Scheduler=1 Worker=2", "backoffLimit: 0"),
         acts: &[
             run,
             |w| void(w.suspend(true)),
@@ -115,7 +115,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "scaling",
-        start: || World::train("Scheduler=1 Worker=3", "backoffLimit: 0"),
+        start: || PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0"),
         acts: &[
             run,
             |w| void(w.scale("Worker", 1)),
@@ -126,7 +126,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "loss",
-        start: || World::train("Scheduler=1 Worker=2", "backoffLimit: 1"),
+        start: || PlanHarness::train("Scheduler=1 Worker=2", "backoffLimit: 1"),
         acts: &[
             run,
             |w| w.pod("worker-0").deleted_by_user(),
@@ -137,7 +137,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "helpers that restart alone",
-        start: || World::train("Server=3:OnFailure Worker=1", "restartScope: Replica"),
+        start: || PlanHarness::train("Server=3:OnFailure Worker=1", "restartScope: Replica"),
         acts: &[
             run,
             |w| w.pod("server-0").exits(1),
@@ -148,7 +148,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "mistake",
-        start: || World::train("Worker=-1", ""),
+        start: || PlanHarness::train("Worker=-1", ""),
         acts: &[
             |w| void(w.scale("Worker", 1)),
             run,
@@ -157,7 +157,7 @@ const STORIES: &[Story] = &[
     },
 ];
 
-fn run(w: &mut World) {
+fn run(w: &mut PlanHarness) {
     let names = w.pod_names();
     let pending = |n: &&String| !n.starts_with('(') && w.pods[&format!("job-{n}")].status.is_none();
     let pending: Vec<String> = names.iter().filter(pending).cloned().collect();
@@ -166,15 +166,15 @@ fn run(w: &mut World) {
     }
 }
 
-/// Adapts a method of the world that returns the world to an act.
-fn void(_: &mut World) {}
+/// Adapts a method of the harness that returns the harness to an act.
+fn void(_: &mut PlanHarness) {}
 
-fn finish_deletions(w: &mut World) {
-    World::finish_deletions(w);
+fn finish_deletions(w: &mut PlanHarness) {
+    PlanHarness::finish_deletions(w);
 }
 
 /// Runs a pass in which only the first `calls` calls are made, and the status is stored or not.
-fn crashed_pass(w: &mut World, calls: usize, stored: bool) {
+fn crashed_pass(w: &mut PlanHarness, calls: usize, stored: bool) {
     let plan = w.plan();
     w.check_plan(&plan);
     for step in steps(&plan).iter().take(calls) {
@@ -196,7 +196,7 @@ struct End {
     job_deleted: bool,
 }
 
-fn end(w: &World) -> End {
+fn end(w: &PlanHarness) -> End {
     End {
         pods: w.pod_names(),
         services: w.service_names(),
@@ -207,7 +207,7 @@ fn end(w: &World) -> End {
 }
 
 /// Plays a story. After act `crash_at.0`, pass `crash_at.1` ends early.
-fn play(story: &Story, crash_at: Option<(usize, usize)>, calls: usize, stored: bool) -> World {
+fn play(story: &Story, crash_at: Option<(usize, usize)>, calls: usize, stored: bool) -> PlanHarness {
     let mut w = (story.start)();
     for n in 0..=story.acts.len() {
         if n > 0 {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
@@ -12,7 +12,7 @@ fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
         ("ExitCode", "Restarting"),
         ("Never", "Failed"),
     ] {
-        let mut w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
+        let mut w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
         w.pod("worker-0").evicted();
         w.reconcile();
         assert_eq!(w.state(), ["Created", then], "{policy}");
@@ -25,7 +25,7 @@ fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
 
 #[test]
 fn a_drained_pod_is_judged_by_the_drain_and_not_by_its_exit_code() {
-    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 3").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 3").started();
     w.pod("worker-0").disrupted();
     assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
 }
@@ -47,7 +47,7 @@ fn a_pod_that_is_taken_away_without_a_condition_is_judged_by_the_reason() {
         .into_iter()
         .chain([("Whim", "Failed")])
     {
-        let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 3").started();
+        let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 3").started();
         w.pod("worker-0").ends_as_it_is_taken(reason, 1);
         assert_eq!(w.reconcile().state(), ["Created", then], "{reason}");
         assert_eq!(w.status().failure.unwrap().reason, reason);
@@ -56,7 +56,7 @@ fn a_pod_that_is_taken_away_without_a_condition_is_judged_by_the_reason() {
 
 #[test]
 fn a_terminating_pod_is_neither_active_nor_failed() {
-    let mut w = World::train("Scheduler=1 Worker=2", "restartScope: Replica").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "restartScope: Replica").started();
     for code in [None, Some(143)] {
         match code {
             None => w.pod("worker-0").deleted_by_user(),
@@ -72,7 +72,7 @@ fn a_terminating_pod_is_neither_active_nor_failed() {
 
 #[test]
 fn a_deleted_pod_takes_the_rest_of_its_group_along_at_once() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").deleted_by_user();
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Restarting"]);
@@ -96,7 +96,7 @@ fn nothing_has_succeeded_that_was_taken_away() {
     ] {
         for code in [0, 143, 137, 1] {
             for disrupted in [false, true] {
-                let mut w = World::train(roles, fields).started();
+                let mut w = PlanHarness::train(roles, fields).started();
                 for name in w.pod_names() {
                     w.pod(&name).deleted_by_user();
                 }
@@ -128,7 +128,7 @@ fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy
     // The node shuts down gracefully, or a scheduler preempts the pod and deletes it later.
     for policy in ["Never", "OnFailure", "ExitCode"] {
         for code in [0, 1, 143] {
-            let mut w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
+            let mut w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
             w.after(5)
                 .pod("worker-0")
                 .becomes_disruption_target("TerminationByKubelet");
@@ -160,7 +160,7 @@ fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy
 #[test]
 fn what_had_succeeded_before_it_was_taken_away_stays_a_success() {
     for disrupted in [false, true] {
-        let mut w = World::train("Worker=2", "").started();
+        let mut w = PlanHarness::train("Worker=2", "").started();
         w.pod("worker-0").succeeds();
         // The operator has not observed the end yet.
         w.after(3);
@@ -180,14 +180,14 @@ fn what_had_succeeded_before_it_was_taken_away_stays_a_success() {
 
 #[test]
 fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-1").object().spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
     w.pod("worker-1").deleted_by_user();
     let since = w.now;
     w.reconcile();
     w.pod("scheduler-0").vanishes();
     w.pod("worker-0").vanishes();
-    let notices = |w: &World| -> Vec<String> {
+    let notices = |w: &PlanHarness| -> Vec<String> {
         let notices = w.plan().notices.into_iter();
         notices
             .map(|notice| format!("{}: {}", notice.reason, notice.message))
@@ -217,7 +217,7 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
 
 #[test]
 fn a_job_of_which_nothing_runs_does_not_run() {
-    let mut w = World::train("Worker=2", "restartScope: Replica").started();
+    let mut w = PlanHarness::train("Worker=2", "restartScope: Replica").started();
     w.pod("worker-0").deleted_by_user();
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
     w.pod("worker-1")
@@ -232,9 +232,9 @@ fn a_job_of_which_nothing_runs_does_not_run() {
 
 #[test]
 fn a_pod_that_has_a_node_and_does_not_start_is_reported_after_a_while() {
-    let mut w = World::train("Worker=2", "");
+    let mut w = PlanHarness::train("Worker=2", "");
     w.reconcile();
-    let reasons = |w: &World| -> Vec<String> {
+    let reasons = |w: &PlanHarness| -> Vec<String> {
         let notices = w.plan().notices.into_iter();
         notices.map(|notice| notice.reason).collect()
     };
@@ -257,7 +257,7 @@ fn a_pod_that_has_a_node_and_does_not_start_is_reported_after_a_while() {
 
 #[test]
 fn a_deleted_replica_of_a_distributed_training_restarts_the_job_even_under_never() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").deleted_by_user();
     w.reconcile().finish_deletions().reconcile();
     assert_eq!(w.state(), ["Created", "Restarting"]);
@@ -277,7 +277,7 @@ fn a_deleted_replica_of_a_distributed_training_restarts_the_job_even_under_never
 #[test]
 fn a_deleted_replica_that_stands_alone_is_made_again() {
     for roles in ["Worker=1", "Worker=1:OnFailure"] {
-        let mut w = World::train(roles, "").started();
+        let mut w = PlanHarness::train(roles, "").started();
         w.pod("worker-0").deleted_by_user();
         w.reconcile();
         assert_eq!(
@@ -299,7 +299,7 @@ fn a_deleted_replica_that_stands_alone_is_made_again() {
 
 #[test]
 fn a_loss_is_noticed_though_the_operator_was_away() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-1").vanishes();
     w.restart_operator().reconcile();
     assert_eq!(
@@ -310,7 +310,7 @@ fn a_loss_is_noticed_though_the_operator_was_away() {
 
 #[test]
 fn all_pods_lost_at_once_are_one_restart() {
-    let mut w = World::train("Scheduler=1 Server=2 Worker=2", "backoffLimit: 1").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=2 Worker=2", "backoffLimit: 1").started();
     for name in w.pod_names() {
         w.pod(&name).vanishes();
     }
@@ -320,7 +320,7 @@ fn all_pods_lost_at_once_are_one_restart() {
 
 #[test]
 fn a_silent_node_is_waited_for() {
-    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "").started();
     w.pod("worker-0").taken(
         "Unknown",
         "NodeLost",
@@ -338,7 +338,7 @@ fn a_silent_node_is_waited_for() {
 
 #[test]
 fn a_pod_that_never_starts_holds_nobody_up_for_ever() {
-    let mut w = World::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60");
     w.reconcile();
     w.pod("scheduler-0").running();
     w.pod("worker-0")
@@ -362,7 +362,7 @@ fn a_pod_that_never_starts_holds_nobody_up_for_ever() {
 
 #[test]
 fn a_deleted_service_is_made_again() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.services.remove("job-worker-0");
     w.reconcile();
     assert_eq!(w.service_names(), ["scheduler-0", "worker-0"]);

@@ -1,10 +1,10 @@
 //! Jobs that are invalid, and are fixed or broken by an edit (#12, #13).
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn an_invalid_job_fails_once_and_is_not_tried_again() {
-    let mut w = World::train("Worker=-1", "");
+    let mut w = PlanHarness::train("Worker=-1", "");
     assert!(w.plan().refused);
     w.reconcile();
     assert_eq!(w.conditions(), ["Failed=True(ToyJobFailedValidation)"]);
@@ -27,7 +27,7 @@ fn an_invalid_job_fails_once_and_is_not_tried_again() {
 
 #[test]
 fn a_mended_job_begins_anew() {
-    let mut w = World::train("Worker=-1", "");
+    let mut w = PlanHarness::train("Worker=-1", "");
     w.reconcile();
     w.scale("Worker", 1).reconcile();
     assert_eq!(
@@ -41,7 +41,7 @@ fn a_mended_job_begins_anew() {
 
 #[test]
 fn another_mistake_is_told_in_its_turn() {
-    let mut w = World::train("Worker=-1", "");
+    let mut w = PlanHarness::train("Worker=-1", "");
     w.reconcile();
     w.scale("Worker", 1_000_000).reconcile();
     assert_eq!((w.state(), w.events.len()), (vec!["Failed".to_owned()], 2));
@@ -54,7 +54,7 @@ fn another_mistake_is_told_in_its_turn() {
 
 #[test]
 fn a_negative_time_to_live_deletes_no_job() {
-    let mut w = World::train("Worker=1", "ttlSecondsAfterFinished: -5");
+    let mut w = PlanHarness::train("Worker=1", "ttlSecondsAfterFinished: -5");
     w.reconcile();
     assert!(!w.job_deleted, "its owner must be able to read what is wrong");
     assert_eq!(w.state(), ["Failed"]);
@@ -62,7 +62,7 @@ fn a_negative_time_to_live_deletes_no_job() {
 
 #[test]
 fn a_mistake_in_a_running_job_costs_no_training() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let before = (w.status(), w.pod_names());
     w.scale("Worker", -1);
     let plan = w.plan();
@@ -74,7 +74,7 @@ fn a_mistake_in_a_running_job_costs_no_training() {
 
 #[test]
 fn a_mistake_in_a_finished_job_changes_nothing() {
-    let mut w = World::train("Worker=1", "").started();
+    let mut w = PlanHarness::train("Worker=1", "").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.scale("Worker", -1);
@@ -84,7 +84,7 @@ fn a_mistake_in_a_finished_job_changes_nothing() {
 #[test]
 fn a_job_that_failed_before_it_started_is_no_invalid_one() {
     // Another operator may have left the job this way.
-    let mut w = World::train("Worker=1:Never", "").started();
+    let mut w = PlanHarness::train("Worker=1:Never", "").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     w.edit(|job| job.status.as_mut().unwrap().start_time = None);
@@ -96,7 +96,7 @@ fn a_job_that_failed_before_it_started_is_no_invalid_one() {
 
 #[test]
 fn a_suspended_job_may_be_spoilt_and_mended() {
-    let mut w = World::train("Worker=1", "suspend: true");
+    let mut w = PlanHarness::train("Worker=1", "suspend: true");
     w.reconcile();
     w.scale("Worker", -1).reconcile();
     assert_eq!(w.state().last().unwrap(), "Failed");

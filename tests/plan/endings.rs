@@ -3,10 +3,10 @@
 use training_job::api::CleanPodPolicy;
 use training_job::plan::ChildKind;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns a job that has ended, with one worker that ended by itself and one that kept running.
-fn ended(mut w: World, well: bool) -> World {
+fn ended(mut w: PlanHarness, well: bool) -> PlanHarness {
     w = w.started();
     w.pod("worker-0").succeeds();
     w.reconcile();
@@ -26,17 +26,17 @@ fn the_policy_says_what_stays() {
         &["scheduler-0", "server-0", "worker-0", "worker-1"],
         &["scheduler-0", "worker-0"],
     );
-    let policy = |word: &str| World::train(roles, &format!("cleanPodPolicy: {word}"));
+    let policy = |word: &str| PlanHarness::train(roles, &format!("cleanPodPolicy: {word}"));
     for well in [true, false] {
         let table = [
-            ("unset", World::train(roles, ""), ended_ones),
+            ("unset", PlanHarness::train(roles, ""), ended_ones),
             ("empty", policy("''"), ended_ones),
             ("Running", policy("Running"), ended_ones),
             ("All", policy("All"), &[]),
             ("None", policy("None"), all),
             (
                 "unset, None by the operator",
-                World::train(roles, "").with_clean_up(CleanPodPolicy::None),
+                PlanHarness::train(roles, "").with_clean_up(CleanPodPolicy::None),
                 all,
             ),
             (
@@ -45,8 +45,8 @@ fn the_policy_says_what_stays() {
                 ended_ones,
             ),
         ];
-        for (case, world, left) in table {
-            let w = ended(world, well);
+        for (case, harness, left) in table {
+            let w = ended(harness, well);
             assert_eq!(w.pod_names(), left, "{case} {well}");
             assert_eq!(
                 w.service_names(),
@@ -64,7 +64,7 @@ fn the_policy_says_what_stays() {
 #[test]
 fn what_runs_on_under_none_after_a_failure_is_counted_as_long_as_it_does() {
     let mut w = ended(
-        World::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
+        PlanHarness::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
         false,
     );
     assert_eq!(w.counts("Server"), (2, 0, 0));
@@ -78,7 +78,7 @@ fn what_runs_on_under_none_after_a_failure_is_counted_as_long_as_it_does() {
 fn nothing_is_active_once_an_edited_clean_up_policy_has_every_pod_deleted() {
     for well in [true, false] {
         let mut w = ended(
-            World::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
+            PlanHarness::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
             well,
         );
         w.edit(|job| {
@@ -98,7 +98,7 @@ fn what_somebody_counts_as_active_in_a_finished_job_is_put_right() {
         for well in [true, false] {
             for broken in [true, false] {
                 let policy = format!("cleanPodPolicy: {policy}");
-                let mut w = ended(World::train("Scheduler=1 Server=1 Worker=2", &policy), well);
+                let mut w = ended(PlanHarness::train("Scheduler=1 Server=1 Worker=2", &policy), well);
                 w.finish_deletions().reconcile();
                 w.pods.clear();
                 w.reconcile();
@@ -111,7 +111,7 @@ fn what_somebody_counts_as_active_in_a_finished_job_is_put_right() {
                     w.scale("Worker", -1);
                 }
                 w.reconcile();
-                let active = |w: &World| -> Vec<i32> {
+                let active = |w: &PlanHarness| -> Vec<i32> {
                     let roles = w.status().replica_statuses;
                     roles.values().map(|role| role.active).collect()
                 };
@@ -128,7 +128,7 @@ fn what_somebody_counts_as_active_in_a_finished_job_is_put_right() {
 #[test]
 fn a_finished_job_never_creates_and_never_changes_its_mind() {
     let mut w = ended(
-        World::train("Scheduler=1 Server=1 Worker=2", "cleanPodPolicy: None"),
+        PlanHarness::train("Scheduler=1 Server=1 Worker=2", "cleanPodPolicy: None"),
         true,
     );
     let (status, created) = (w.status(), w.created.len());
@@ -150,7 +150,7 @@ fn a_finished_job_never_creates_and_never_changes_its_mind() {
 
 #[test]
 fn services_of_pods_that_are_gone_already_go_as_well() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.pod("scheduler-0").succeeds();
     w.pod("worker-0").succeeds();
     w.reconcile_once();
@@ -161,7 +161,7 @@ fn services_of_pods_that_are_gone_already_go_as_well() {
 
 #[test]
 fn a_pod_that_goes_takes_its_service_along() {
-    let mut w = World::train("Scheduler=1 Server=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1", "").started();
     w.pod("scheduler-0").succeeds();
     w.reconcile_once();
     let gone: Vec<_> = w.plan().delete.into_iter().map(|d| (d.kind, d.name)).collect();
@@ -172,7 +172,7 @@ fn a_pod_that_goes_takes_its_service_along() {
 #[test]
 fn a_pod_with_a_deadline_of_its_own_is_not_the_jobs_limit() {
     // `None` is obeyed, because no limit of the job was reached, although the pod's reason has the same name.
-    let mut w = World::train("Scheduler=1 Worker=1", "cleanPodPolicy: None").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "cleanPodPolicy: None").started();
     w.pod("worker-0").taken(
         "Failed",
         "DeadlineExceeded",
@@ -190,7 +190,7 @@ fn a_pod_with_a_deadline_of_its_own_is_not_the_jobs_limit() {
 
 #[test]
 fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let now = w.now;
     w.edit(|job| {
         job.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now))
@@ -203,7 +203,7 @@ fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
 fn a_replica_that_failed_and_runs_again_after_the_end_is_counted_once() {
     // The container was restarted in place, which restarts the job, just when the job succeeded.
     let policy = "cleanPodPolicy: None, restartScope: Job";
-    let mut w = World::train("Scheduler=1 Server=2 Worker=1", policy).started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=2 Worker=1", policy).started();
     w.pod("server-0").restarts_in_place(137);
     w.pod("scheduler-0").succeeds();
     w.reconcile();

@@ -3,12 +3,12 @@
 
 use training_job::api::RestartScope;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Workers that restart together. A non-retryable exit code of one of them fails the job.
 const WORKERS: &str = "Worker=3:ExitCode";
 
-fn cause(w: &World) -> (String, Option<i32>) {
+fn cause(w: &PlanHarness) -> (String, Option<i32>) {
     let failure = w.status().failure.unwrap();
     (failure.pod.unwrap(), failure.exit_code)
 }
@@ -16,7 +16,7 @@ fn cause(w: &World) -> (String, Option<i32>) {
 #[test]
 fn a_survivor_that_ends_within_seconds_is_not_judged_by_its_own_code() {
     for seconds in [0, 1, 10] {
-        let mut w = World::train(WORKERS, "").started();
+        let mut w = PlanHarness::train(WORKERS, "").started();
         w.pod("worker-2").exits(137);
         w.after(seconds).pod("worker-0").exits(1);
         w.reconcile();
@@ -31,7 +31,7 @@ fn a_survivor_that_ends_within_seconds_is_not_judged_by_its_own_code() {
 #[test]
 fn one_that_ends_much_later_or_earlier_is() {
     for (first, code, later, other) in [("worker-2", 137, 11, 1), ("worker-0", 1, 1, 137)] {
-        let mut w = World::train(WORKERS, "").started();
+        let mut w = PlanHarness::train(WORKERS, "").started();
         w.pod(first).exits(code);
         let second = if first == "worker-2" {
             "worker-0"
@@ -46,7 +46,7 @@ fn one_that_ends_much_later_or_earlier_is() {
 
 #[test]
 fn one_that_is_told_of_first_is_held_until_the_others_are() {
-    let mut w = World::train(WORKERS, "").started();
+    let mut w = PlanHarness::train(WORKERS, "").started();
     w.after(1).pod("worker-0").exits(1);
     w.observe_end("worker-0").reconcile();
     assert_eq!(
@@ -62,7 +62,7 @@ fn one_that_is_told_of_first_is_held_until_the_others_are() {
     assert_eq!(w.state(), ["Created", "Restarting"]);
     assert_eq!(cause(&w).1, Some(137));
 
-    let mut w = World::train(WORKERS, "").started();
+    let mut w = PlanHarness::train(WORKERS, "").started();
     w.after(1).pod("worker-0").exits(1);
     w.observe_end("worker-0").reconcile();
     w.after(2).reconcile();
@@ -75,7 +75,7 @@ fn one_that_is_told_of_first_is_held_until_the_others_are() {
 #[test]
 fn where_nobody_else_runs_nothing_is_held() {
     for roles in ["Worker=1:ExitCode", "Worker=2:ExitCode"] {
-        let mut w = World::train(roles, "").started();
+        let mut w = PlanHarness::train(roles, "").started();
         for pod in w.pod_names() {
             let replica = pod.trim_start_matches("job-").to_owned();
             w.pod(&replica).exits(1);
@@ -88,7 +88,7 @@ fn where_nobody_else_runs_nothing_is_held() {
 /// A node is drained. Its pod is being deleted, and the other pods end before it is gone.
 #[test]
 fn the_deletion_of_a_pod_explains_what_the_others_do() {
-    let mut w = World::train(WORKERS, "").started();
+    let mut w = PlanHarness::train(WORKERS, "").started();
     w.pod("worker-1").deleted_by_user();
     w.after(1).pod("worker-0").exits(1);
     w.observe_end("worker-0").reconcile();
@@ -96,7 +96,7 @@ fn the_deletion_of_a_pod_explains_what_the_others_do() {
     let failure = w.status().failure.unwrap();
     assert_eq!((failure.reason.as_str(), failure.index), ("PodDeleted", Some(1)));
 
-    let mut w = World::train(WORKERS, "").started();
+    let mut w = PlanHarness::train(WORKERS, "").started();
     w.pod("worker-1").vanishes();
     w.after(1).pod("worker-0").exits(1);
     w.reconcile();
@@ -106,13 +106,13 @@ fn the_deletion_of_a_pod_explains_what_the_others_do() {
 #[test]
 fn replicas_that_restart_alone_are_judged_alone() {
     for (scope, state) in [(RestartScope::Replica, "Failed"), (RestartScope::Role, "Running")] {
-        let mut w = World::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
+        let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
             .with_scope(scope.clone())
             .started();
         w.pod("worker-1").exits(137);
         w.after(1).pod("worker-0").exits(1);
         assert_eq!(w.reconcile().state(), ["Created", state], "{scope:?}");
-        let mut w = World::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
+        let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
             .with_scope(scope)
             .started();
         w.pod("worker-1").exits(137);
@@ -127,7 +127,7 @@ fn replicas_that_restart_alone_are_judged_alone() {
 
 #[test]
 fn where_no_failure_is_restarted_none_is_excused() {
-    let mut w = World::train("Worker=3:Never", "").started();
+    let mut w = PlanHarness::train("Worker=3:Never", "").started();
     w.pod("worker-2").exits(137);
     w.after(1).pod("worker-0").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
@@ -135,7 +135,7 @@ fn where_no_failure_is_restarted_none_is_excused() {
 
 #[test]
 fn followers_cost_one_restart_with_the_cause() {
-    let mut w = World::train(WORKERS, "backoffLimit: 1").started();
+    let mut w = PlanHarness::train(WORKERS, "backoffLimit: 1").started();
     w.pod("worker-2").exits(137);
     w.after(1).pod("worker-0").exits(1);
     w.pod("worker-1").exits(1);

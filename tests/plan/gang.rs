@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns a job of these roles under Volcano. Each container requests a CPU.
-fn under_volcano(roles: &str, run_policy: &str) -> World {
-    asking(World::train(roles, run_policy).with_gangs("volcano"))
+fn under_volcano(roles: &str, run_policy: &str) -> PlanHarness {
+    asking(PlanHarness::train(roles, run_policy).with_gangs("volcano"))
 }
 
-fn under_coscheduling(roles: &str, run_policy: &str) -> World {
-    asking(World::train(roles, run_policy).with_gangs("my-scheduler"))
+fn under_coscheduling(roles: &str, run_policy: &str) -> PlanHarness {
+    asking(PlanHarness::train(roles, run_policy).with_gangs("my-scheduler"))
 }
 
-fn asking(mut w: World) -> World {
+fn asking(mut w: PlanHarness) -> PlanHarness {
     w.edit(|job| {
         for role in job.spec.replica_specs.values_mut().flatten() {
             for container in &mut role.template.spec.as_mut().unwrap().containers {
@@ -28,7 +28,7 @@ fn asking(mut w: World) -> World {
     w
 }
 
-fn spec(w: &mut World) -> Value {
+fn spec(w: &mut PlanHarness) -> Value {
     w.group().expect("there is a PodGroup")["spec"].clone()
 }
 
@@ -40,7 +40,7 @@ fn unschedulable() -> Value {
     ])
 }
 
-fn notices(w: &World) -> Vec<String> {
+fn notices(w: &PlanHarness) -> Vec<String> {
     let all = w.plan().notices.into_iter();
     all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
 }
@@ -118,7 +118,7 @@ fn a_policy_is_taken_at_its_word_and_no_more_is_waited_for_than_there_is() {
     let mut w = under_coscheduling("Scheduler=1 Worker=2", "schedulingPolicy: {minAvailable: 0}");
     w.reconcile();
     assert_eq!(spec(&mut w), json!({"minMember": 1}), "its definition takes no 0");
-    let mut w = World::train("Scheduler=1 Worker=2", "").with_gangs("volcano");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").with_gangs("volcano");
     w.reconcile();
     assert_eq!(spec(&mut w)["minResources"], json!({}), "nothing is asked for");
 }
@@ -144,7 +144,8 @@ fn a_group_follows_the_job_and_keeps_what_it_has_of_others() {
 #[test]
 fn members_that_have_ended_are_not_counted() {
     for scheduler in ["volcano", "my-scheduler"] {
-        let mut w = asking(World::train("Worker=3:OnFailure", "restartScope: Replica").with_gangs(scheduler));
+        let mut w =
+            asking(PlanHarness::train("Worker=3:OnFailure", "restartScope: Replica").with_gangs(scheduler));
         w.edit(|job| {
             let worker = job.spec.replica_specs["Worker"].as_ref().unwrap();
             let mut server = worker.clone();
@@ -204,7 +205,7 @@ fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
 /// Missing pods are created immediately if another pod holds capacity, and not otherwise.
 #[test]
 fn pods_that_hold_no_room_let_none_in_beside_them() {
-    let leaves: [fn(&mut World); 3] = [
+    let leaves: [fn(&mut PlanHarness); 3] = [
         |w| w.pod("worker-0").deleted_by_user(),
         |w| w.pod("worker-0").succeeds(),
         // A surplus pod, which is deleted now.
@@ -249,7 +250,7 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
     w.reconcile().phase("Inqueue").all_running().phase("Running");
     // The condition stays when the group is admitted.
     w.group().unwrap()["status"]["conditions"] = unschedulable();
-    let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
+    let uid = |w: &PlanHarness| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
     w.pod("worker-1").exits(137);
     w.reconcile().after(5).reconcile();
@@ -271,7 +272,7 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
 }
 
 /// Sets the scheduler name in the workers' template.
-fn name_scheduler(w: &mut World, name: &str) {
+fn name_scheduler(w: &mut PlanHarness, name: &str) {
     w.edit(|job| {
         let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
         let template = &mut worker.as_mut().unwrap().template;
@@ -341,7 +342,7 @@ fn a_group_goes_after_the_last_pod_and_comes_again_with_the_job() {
 #[test]
 fn a_group_has_the_jobs_annotations_from_when_it_was_made() {
     let mut w = under_volcano("Scheduler=1 Worker=1", "");
-    let annotate = |w: &mut World, key: &str, value: &str| {
+    let annotate = |w: &mut PlanHarness, key: &str, value: &str| {
         let annotations = w.job.metadata.annotations.get_or_insert_default();
         annotations.insert(key.to_owned(), value.to_owned());
     };
@@ -424,7 +425,7 @@ fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
 fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
     w.reconcile();
-    let told = |w: &World| {
+    let told = |w: &PlanHarness| {
         let group = &w.objects.values().next().unwrap()["job"];
         group
             .annotations
@@ -491,12 +492,12 @@ fn the_annotation_of_an_earlier_operator_is_read() {
 
 #[test]
 fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
-    let mut w = World::train("Scheduler=1 Worker=2", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     w.reconcile();
     for worker in ["worker-0", "worker-1"] {
         w.pod(worker).is_not_scheduled("Unschedulable", "no node");
     }
-    let partly = |w: &World| notices(w).into_iter().find(|n| n.starts_with("PartlyScheduled"));
+    let partly = |w: &PlanHarness| notices(w).into_iter().find(|n| n.starts_with("PartlyScheduled"));
     w.reconcile().after(400);
     assert_eq!(partly(&w), None, "nothing is held");
     w.pod("scheduler-0").running();
@@ -505,7 +506,7 @@ fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
                 scheduler or a queue starts all pods of a job or none";
     assert_eq!(partly(&w).as_deref(), Some(text));
 
-    let mut w = World::train("Scheduler=1 Worker=1", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "");
     w.reconcile();
     w.pod("scheduler-0").running();
     w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");

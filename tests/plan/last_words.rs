@@ -1,11 +1,11 @@
 //! The end of a container's log as its termination message. It applies to the framework's container if the template
 //! does not configure the message.
 
-use crate::world::World;
+use crate::harness::PlanHarness;
 
 /// Returns the policy and the path of the termination message of each container.
 fn messages(containers: &str) -> Vec<(Option<String>, Option<String>)> {
-    let mut w = World::from_yaml(&format!(
+    let mut w = PlanHarness::from_yaml(&format!(
         "metadata: {{name: job}}\nspec: {{replicaSpecs: {{Worker: {{template: {{spec: {{containers: {containers}}}}}}}}}}}"
     ));
     w.reconcile();

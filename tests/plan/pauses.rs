@@ -2,10 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Fails the worker after it ran for this many seconds. Returns the number of seconds until its restart.
-fn fails_after(w: &mut World, seconds: i64) -> i64 {
+fn fails_after(w: &mut PlanHarness, seconds: i64) -> i64 {
     let started = w.now;
     w.after(seconds).pod("worker-0").exits(137);
     let status = w.pod("worker-0").object().status.as_mut().unwrap();
@@ -22,7 +22,7 @@ fn fails_after(w: &mut World, seconds: i64) -> i64 {
 fn pauses_grow_while_attempts_fail_soon() {
     for scope in ["Job", "Role", "Replica"] {
         let fields = format!("restartScope: {scope}");
-        let mut w = World::train("Scheduler=1 Worker=1:ExitCode", &fields).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", &fields).started();
         let pauses: Vec<_> = (0..8).map(|_| fails_after(&mut w, 5)).collect();
         assert_eq!(pauses, [0, 10, 20, 40, 80, 160, 300, 300], "{scope}");
         assert_eq!(fails_after(&mut w, 600), 0, "{scope}: it had begun its work");
@@ -40,7 +40,7 @@ fn pauses_grow_while_attempts_fail_soon() {
 
 #[test]
 fn a_pause_is_reported_and_looked_at_when_it_ends() {
-    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
     fails_after(&mut w, 1);
     w.pod("worker-0").exits(137);
     w.reconcile_once().reconcile_once().finish_deletions();
@@ -56,7 +56,7 @@ fn a_pause_is_reported_and_looked_at_when_it_ends() {
 
 #[test]
 fn who_is_taken_away_or_deleted_waits_for_nothing() {
-    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
     for _ in 0..4 {
         let before = w.now;
         w.pod("worker-0").deleted_by_user();
@@ -68,7 +68,7 @@ fn who_is_taken_away_or_deleted_waits_for_nothing() {
 
 #[test]
 fn a_pause_that_cannot_be_is_none() {
-    let mut w = World::train("Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     fails_after(&mut w, 1);
     w.edit(|job| {
         let backoff = &mut job.status.as_mut().unwrap().recovery.backoff;
@@ -89,7 +89,7 @@ fn a_pause_that_cannot_be_is_none() {
 #[test]
 fn a_container_that_never_ran_is_final_under_exit_code() {
     for reason in ["StartError", "ContainerCannotRun"] {
-        let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
         w.pod("worker-0").exits(128);
         let status = w.pod("worker-0").object().status.as_mut().unwrap();
         let state = status.container_statuses.as_mut().unwrap()[0]
@@ -103,13 +103,13 @@ fn a_container_that_never_ran_is_final_under_exit_code() {
 
 #[test]
 fn the_status_keeps_the_latest_failures_and_a_success_has_none() {
-    let mut w = World::train("Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     for code in [129, 130, 131, 132, 133, 134, 135] {
         w.after(700).pod("worker-0").exits(code);
         w.reconcile().finish_deletions().reconcile();
         w.all_running();
     }
-    let codes = |w: &World| -> Vec<i32> {
+    let codes = |w: &PlanHarness| -> Vec<i32> {
         let history = w.status().failure_history;
         history.iter().filter_map(|failure| failure.exit_code).collect()
     };

@@ -1,10 +1,10 @@
 //! Failure and success policies of a job, which take precedence over its restart policies and its kind's rule.
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 /// Returns a job of a scheduler and three workers with these rules.
-fn ruled(policy: &str, rules: &str) -> World {
-    World::train(
+fn ruled(policy: &str, rules: &str) -> PlanHarness {
+    PlanHarness::train(
         &format!("Scheduler=1:{policy} Worker=3:{policy}"),
         &format!("failurePolicy: {{rules: [{rules}]}}"),
     )
@@ -97,13 +97,13 @@ fn replicas_that_restart_together_by_a_rule_are_made_together() {
 
 #[test]
 fn rules_are_about_roles_containers_and_conditions() {
-    let fails = |rule: &str, what: &dyn Fn(&mut World)| {
+    let fails = |rule: &str, what: &dyn Fn(&mut PlanHarness)| {
         let mut w = ruled("OnFailure", rule).started();
         what(&mut w);
         w.reconcile();
         w.state().contains(&"Failed".to_owned())
     };
-    let exit = |replica: &'static str| move |w: &mut World| w.pod(replica).exits(9);
+    let exit = |replica: &'static str| move |w: &mut PlanHarness| w.pod(replica).exits(9);
     let of_worker = "{action: FailJob, roles: [worker]}";
     assert!(fails(of_worker, &exit("worker-0")));
     assert!(!fails(of_worker, &exit("scheduler-0")));
@@ -186,7 +186,7 @@ fn the_exit_code_of_a_pod_that_was_taken_away_is_no_failures() {
 fn what_is_ignored_counts_against_no_limit() {
     let rule = "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}";
     let policy = format!("backoffLimit: 1, failurePolicy: {{maxRestarts: 1, rules: [{rule}]}}");
-    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
+    let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
     for _ in 0..5 {
         w.pod("worker-0").evicted();
         w.reconcile();
@@ -207,7 +207,7 @@ fn what_is_ignored_counts_against_no_limit() {
 fn restarts_are_limited_in_all_or_within_some_time() {
     let run = |policy: &str, pause: i64| {
         let policy = format!("failurePolicy: {{{policy}}}");
-        let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
+        let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
         for restarts in 0..9 {
             w.after(pause).pod("worker-0").exits(1);
             w.reconcile();
@@ -241,7 +241,7 @@ fn restarts_in_place_have_happened_when_they_are_counted() {
     for limit in [0, 1, 3] {
         for window in ["", ", windowSeconds: 9"] {
             let policy = format!("failurePolicy: {{maxRestarts: {limit}{window}}}");
-            let mut w = World::train("Worker=1:OnFailure", &policy).started();
+            let mut w = PlanHarness::train("Worker=1:OnFailure", &policy).started();
             for restarts in 1..=limit + 1 {
                 assert_eq!(w.state(), ["Created", "Running"], "{policy}");
                 w.pod("worker-0").restarts_in_place(1);
@@ -255,7 +255,7 @@ fn restarts_in_place_have_happened_when_they_are_counted() {
 #[test]
 fn the_times_of_restarts_that_are_remembered_are_bounded() {
     let policy = "failurePolicy: {maxRestarts: 3, windowSeconds: 1}";
-    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", policy).started();
+    let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", policy).started();
     for _ in 0..9 {
         w.after(10).pod("worker-0").exits(1);
         w.reconcile().finish_deletions().reconcile();
@@ -285,7 +285,7 @@ fn a_kubelet_leaves_restarts_to_the_rules() {
 
 #[test]
 fn success_is_whose_the_job_says() {
-    let mut all = World::train("Scheduler=1 Worker=2", "successPolicy: {roles: [Worker]}").started();
+    let mut all = PlanHarness::train("Scheduler=1 Worker=2", "successPolicy: {roles: [Worker]}").started();
     all.pod("scheduler-0").succeeds();
     assert_eq!(
         all.reconcile().state(),
@@ -297,7 +297,7 @@ fn success_is_whose_the_job_says() {
     all.pod("worker-1").succeeds();
     assert_eq!(all.reconcile().state(), ["Created", "Succeeded"]);
 
-    let mut any = World::train(
+    let mut any = PlanHarness::train(
         "Scheduler=1 Worker=2",
         "successPolicy: {operator: Any, roles: [worker]}",
     )
@@ -305,7 +305,7 @@ fn success_is_whose_the_job_says() {
     any.pod("worker-1").succeeds();
     assert_eq!(any.reconcile().state(), ["Created", "Succeeded"]);
 
-    let mut both = World::train("Scheduler=1 Worker=1", "successPolicy: {}").started();
+    let mut both = PlanHarness::train("Scheduler=1 Worker=1", "successPolicy: {}").started();
     both.pod("scheduler-0").succeeds();
     assert_eq!(both.reconcile().state(), ["Created", "Running"]);
     both.pod("worker-0").succeeds();

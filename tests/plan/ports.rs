@@ -1,11 +1,11 @@
 //! The ports of a replica's service (#39). They have the container's order and protocols, and are always valid for
 //! the API server.
 
-use crate::world::World;
+use crate::harness::PlanHarness;
 
 /// Returns the service's ports for these ports of the container, as `name number/protocol`.
 fn service_ports(ports: &str) -> Vec<String> {
-    let mut w = World::from_yaml(&format!(
+    let mut w = PlanHarness::from_yaml(&format!(
         "metadata: {{name: job}}\nspec: {{replicaSpecs: {{Worker: {{template: {{spec: {{containers: \
          [{{name: toy, image: a, ports: {ports}}}]}}}}}}}}}}"
     ));

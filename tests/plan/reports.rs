@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
-fn events(w: &World) -> Vec<String> {
+fn events(w: &PlanHarness) -> Vec<String> {
     let all = w.events.iter();
     all.map(|e| {
         format!(
@@ -20,7 +20,7 @@ fn events(w: &World) -> Vec<String> {
 
 #[test]
 fn a_good_life() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "").started();
     assert_eq!(
         w.conditions(),
         ["Created=True(ToyJobCreated)", "Running=True(ToyJobRunning)"]
@@ -53,7 +53,7 @@ fn a_good_life() {
 
 #[test]
 fn a_life_with_a_restart() {
-    let mut w = World::train("Scheduler=1:ExitCode Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=1", "").started();
     w.pod("scheduler-0").exits(137);
     w.reconcile();
     assert_eq!(
@@ -84,7 +84,7 @@ fn a_life_with_a_restart() {
 
 #[test]
 fn a_bad_end() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "").started();
     w.pod("server-0").exits(1);
     w.reconcile();
     assert_eq!(
@@ -103,7 +103,7 @@ fn a_bad_end() {
 
 #[test]
 fn every_restart_is_told_once() {
-    let mut w = World::train("Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     for _ in 0..3 {
         w.pod("worker-0").exits(137);
         w.reconcile();
@@ -115,7 +115,7 @@ fn every_restart_is_told_once() {
 
 #[test]
 fn times_of_conditions_tell_when_they_changed() {
-    let mut w = World::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "");
     w.reconcile();
     let born = w.now;
     w.after(10);
@@ -146,7 +146,7 @@ fn times_of_conditions_put_them_in_order_however_fast_all_of_it_was() {
     };
     // The creation time by the API server's clock, and the observation time by the operator's clock.
     for (created, seen) in [(0, 0), (0, 1), (0, 500), (30, 0)] {
-        let mut w = World::train("Worker=1", "");
+        let mut w = PlanHarness::train("Worker=1", "");
         w.now = time(seen);
         w.edit(|job| job.metadata.creation_timestamp = Some(Time(time(created))));
         w.reconcile();
@@ -178,7 +178,7 @@ fn times_of_conditions_put_them_in_order_however_fast_all_of_it_was() {
 
 #[test]
 fn a_time_that_somebody_made_up_moves_no_other() {
-    let mut w = World::train("Worker=1", "").started();
+    let mut w = PlanHarness::train("Worker=1", "").started();
     w.edit(|job| {
         let far = Some(Time("9999-01-01T00:00:00Z".parse().unwrap()));
         job.status.as_mut().unwrap().conditions[0].last_transition_time = far;
@@ -191,7 +191,7 @@ fn a_time_that_somebody_made_up_moves_no_other() {
 
 #[test]
 fn mere_counts_are_not_urgent() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").succeeds();
     let change = w.plan().status.expect("the counts change");
     assert!(!change.urgent);
@@ -201,8 +201,8 @@ fn mere_counts_are_not_urgent() {
 
 #[test]
 fn what_begins_may_wait_until_all_of_it_runs() {
-    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
-    let mut w = World::train("Scheduler=1 Worker=2", "");
+    let urgent = |w: &PlanHarness| w.plan().status.expect("there is news").urgent;
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(!urgent(&w), "that the job is there");
     w.reconcile();
     w.pod("scheduler-0").running();
@@ -220,13 +220,13 @@ fn what_begins_may_wait_until_all_of_it_runs() {
 
 #[test]
 fn what_else_happens_at_the_beginning_does_not_wait() {
-    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
-    let w = World::train("Worker=1", "suspend: true");
+    let urgent = |w: &PlanHarness| w.plan().status.expect("there is news").urgent;
+    let w = PlanHarness::train("Worker=1", "suspend: true");
     assert!(urgent(&w), "a job that is born suspended");
-    let mut w = World::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "");
     w.reconcile().suspend(true);
     assert!(urgent(&w), "one that is suspended before it runs");
-    let mut w = World::train("Scheduler=1:OnFailure Worker=1", "restartScope: Replica");
+    let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=1", "restartScope: Replica");
     w.reconcile();
     w.pod("scheduler-0").running();
     w.pod("scheduler-0").restarts_in_place(1);
@@ -235,7 +235,7 @@ fn what_else_happens_at_the_beginning_does_not_wait() {
 
 #[test]
 fn a_condition_under_another_reason_keeps_its_time() {
-    let mut w = World::train("Worker=1", "").started();
+    let mut w = PlanHarness::train("Worker=1", "").started();
     let since = w.status().conditions[1].last_transition_time.clone();
     w.edit(|job| job.status.as_mut().unwrap().conditions[1].reason = "JobRunning".to_owned());
     w.after(10).reconcile();
@@ -249,21 +249,21 @@ fn a_condition_under_another_reason_keeps_its_time() {
 
 #[test]
 fn counts_are_by_the_names_of_the_framework() {
-    let mut w = World::train("scheduler=1 WORKER=2", "").started();
+    let mut w = PlanHarness::train("scheduler=1 WORKER=2", "").started();
     let names: Vec<_> = w.status().replica_statuses.keys().cloned().collect();
     assert_eq!(names, ["Scheduler", "Worker"]);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().counts("Worker"), (1, 1, 0));
 }
 
-fn notices(w: &World) -> Vec<String> {
+fn notices(w: &PlanHarness) -> Vec<String> {
     let all = w.plan().notices.into_iter();
     all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
 }
 
 #[test]
 fn a_notice_names_what_keeps_pods_waiting() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=3", "");
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=3", "");
     w.reconcile();
     assert!(notices(&w).is_empty(), "that pods start is no news");
     w.pod("worker-0").waits("ContainerCreating", "");
@@ -298,7 +298,7 @@ fn a_notice_names_what_keeps_pods_waiting() {
 
 #[test]
 fn a_pod_that_no_node_takes_is_told_and_one_that_is_gated_waits_for_its_turn() {
-    let mut w = World::train("Scheduler=1 Worker=1", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "");
     w.reconcile();
     let gated = "Scheduling is blocked due to non-empty scheduling gates";
     w.pod("worker-0").is_not_scheduled("SchedulingGated", gated);
@@ -313,7 +313,7 @@ fn a_pod_that_no_node_takes_is_told_and_one_that_is_gated_waits_for_its_turn() {
 
 #[test]
 fn a_templates_own_restart_policy_is_told_until_the_pods_run() {
-    let mut w = World::train("Scheduler=1 Worker=2", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(notices(&w).is_empty());
     w.edit(|job| {
         for role in job.spec.replica_specs.values_mut().flatten() {

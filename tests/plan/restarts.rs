@@ -1,6 +1,6 @@
 //! Restart policies and exit codes: final and retryable failures (#3, #9, #18).
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
@@ -9,18 +9,18 @@ enum Then {
 }
 use Then::{Fails, Restarts};
 
-fn after_exit(mut world: World, code: i32) -> Then {
-    world = world.started();
-    world.pod("worker-0").exits(code);
-    world.reconcile();
-    match world.state().last().map(String::as_str) {
+fn after_exit(mut harness: PlanHarness, code: i32) -> Then {
+    harness = harness.started();
+    harness.pod("worker-0").exits(code);
+    harness.reconcile();
+    match harness.state().last().map(String::as_str) {
         Some("Failed") => {
-            assert_eq!(world.status().restart_count, 0);
+            assert_eq!(harness.status().restart_count, 0);
             Fails
         }
         Some("Restarting") => {
             assert_eq!(
-                (world.status().restart_count, world.pod_names()),
+                (harness.status().restart_count, harness.pod_names()),
                 (1, vec!["worker-0".to_owned()])
             );
             Restarts
@@ -41,15 +41,15 @@ fn the_policy_and_the_exit_code_decide() {
     ];
     for (policy, then) in table {
         for code in [1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255] {
-            let world = World::train(&format!("Worker=1:{policy}"), "backoffLimit: 9");
-            assert_eq!(after_exit(world, code), then(code), "{policy} {code}");
+            let harness = PlanHarness::train(&format!("Worker=1:{policy}"), "backoffLimit: 9");
+            assert_eq!(after_exit(harness, code), then(code), "{policy} {code}");
         }
     }
 }
 
 #[test]
 fn the_kubelet_leaves_an_exit_code_to_the_operator() {
-    let mut w = World::train("Scheduler=1:ExitCode Server=1:Always Worker=1:OnFailure", "");
+    let mut w = PlanHarness::train("Scheduler=1:ExitCode Server=1:Always Worker=1:OnFailure", "");
     w.reconcile();
     let policy = |name: &str| w.pods[name].spec.clone().unwrap().restart_policy.unwrap();
     assert_eq!(policy("job-scheduler-0"), "Never");
@@ -59,7 +59,7 @@ fn the_kubelet_leaves_an_exit_code_to_the_operator() {
 
 #[test]
 fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
-    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "ttlSecondsAfterFinished: 9").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "ttlSecondsAfterFinished: 9").started();
     w.events.clear();
     w.pod("worker-1").exits(1);
     w.reconcile();
@@ -79,7 +79,7 @@ fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
 
 #[test]
 fn a_retryable_sibling_of_a_final_failure_is_not_restarted() {
-    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "").started();
     w.pod("worker-1").exits(1);
     w.after(1).pod("worker-0").exits(137);
     w.reconcile();
@@ -91,7 +91,7 @@ fn a_retryable_sibling_of_a_final_failure_is_not_restarted() {
 
 #[test]
 fn policies_differ_between_roles() {
-    let mut w = World::train("Scheduler=1:Never Server=1:ExitCode Worker=1:Never", "").started();
+    let mut w = PlanHarness::train("Scheduler=1:Never Server=1:ExitCode Worker=1:Never", "").started();
     w.pod("server-0").exits(137);
     assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
     w.finish_deletions().reconcile();
@@ -110,7 +110,7 @@ fn the_frameworks_container_decides_alone() {
         ("toy", 137, "Restarting"),
         ("toy", 1, "Failed"),
     ] {
-        let mut w = World::train("Worker=1:ExitCode", "");
+        let mut w = PlanHarness::train("Worker=1:ExitCode", "");
         w.edit(|job| {
             let spec = job
                 .spec
@@ -141,7 +141,7 @@ fn a_pod_that_fails_without_a_word_is_tried_again_unless_never() {
         ("Always", "Restarting"),
         ("Never", "Failed"),
     ] {
-        let mut w = World::train(&format!("Worker=1:{policy}"), "").started();
+        let mut w = PlanHarness::train(&format!("Worker=1:{policy}"), "").started();
         w.pod("worker-0")
             .taken("Failed", "UnexpectedAdmissionError", "no such device");
         assert_eq!(w.reconcile().state().last().unwrap(), then, "{policy}");
@@ -151,7 +151,7 @@ fn a_pod_that_fails_without_a_word_is_tried_again_unless_never() {
 
 #[test]
 fn a_restart_ends_with_the_replica_running_again() {
-    let mut w = World::train("Worker=1:OnFailure", "").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Restarting"]);
@@ -166,7 +166,7 @@ fn a_restart_ends_with_the_replica_running_again() {
 #[test]
 fn no_number_of_restarts_is_written_that_would_not_be_believed() {
     const MOST: i32 = 500_000_000;
-    let mut w = World::train("Worker=2:OnFailure", "restartScope: Replica").started();
+    let mut w = PlanHarness::train("Worker=2:OnFailure", "restartScope: Replica").started();
     let pod = w.pod("worker-0").object();
     let container = &mut pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0];
     container.restart_count = i32::MAX;
@@ -174,7 +174,7 @@ fn no_number_of_restarts_is_written_that_would_not_be_believed() {
     assert_eq!(w.status().restart_count, MOST);
     assert_eq!(w.status().recovery.in_place["worker-0"], MOST);
 
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").started();
     let mut status = w.status();
     status.recovery.job = MOST;
     status.recovery.started.clear();

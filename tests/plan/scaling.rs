@@ -1,10 +1,10 @@
 //! Replicas and roles that change while the job runs (#4, #6, #7, #51).
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let old = w.pods["job-worker-0"].clone();
     w.scale("Worker", 3).reconcile();
     assert_eq!(w.pod_names(), ["scheduler-0", "worker-0", "worker-1", "worker-2"]);
@@ -22,7 +22,7 @@ fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
 
 #[test]
 fn surplus_workers_go_once_and_are_no_failures() {
-    let mut w = World::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
     w.created.clear();
     w.scale("Worker", 1).reconcile();
     assert_eq!(
@@ -41,7 +41,7 @@ fn surplus_workers_go_once_and_are_no_failures() {
 #[test]
 fn a_hole_below_a_surplus_pod_is_not_filled() {
     for scope in ["Job", "Replica"] {
-        let mut w = World::train("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
         w.created.clear();
         w.scale("Worker", 1).reconcile();
         w.pod("worker-1").vanishes();
@@ -59,7 +59,7 @@ fn a_hole_below_a_surplus_pod_is_not_filled() {
 
 #[test]
 fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
-    let mut w = World::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
     w.scale("Worker", 2).reconcile();
     w.scale("Worker", 3).reconcile();
     assert_eq!(
@@ -77,7 +77,7 @@ fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
 
 #[test]
 fn a_surplus_pod_that_failed_says_nothing() {
-    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.scale("Worker", 1);
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
@@ -85,7 +85,7 @@ fn a_surplus_pod_that_failed_says_nothing() {
 
 #[test]
 fn scaling_down_to_those_that_are_done_is_success() {
-    let mut w = World::train("Worker=3", "").started();
+    let mut w = PlanHarness::train("Worker=3", "").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.scale("Worker", 1).reconcile();
@@ -94,7 +94,7 @@ fn scaling_down_to_those_that_are_done_is_success() {
 
 #[test]
 fn a_role_may_be_added_and_taken_away() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.edit(|job| {
         let worker = job.spec.replica_specs["Worker"].clone();
         job.spec.replica_specs.insert("Server".into(), worker);
@@ -121,7 +121,7 @@ fn a_role_may_be_added_and_taken_away() {
 
 #[test]
 fn a_role_that_comes_back_has_lost_nobody() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "").started();
     let server = w.job.spec.replica_specs["Server"].clone();
     w.edit(|job| {
         job.spec.replica_specs.remove("Server");
@@ -140,7 +140,7 @@ fn a_role_that_comes_back_has_lost_nobody() {
 
 #[test]
 fn names_tell_replicas_and_labels_do_not() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let labels = w.pod("worker-0").object().metadata.labels.as_mut().unwrap();
     labels.insert("training.kubeflow.org/replica-index".into(), "100000".into());
     w.created.clear();
@@ -154,7 +154,7 @@ fn names_tell_replicas_and_labels_do_not() {
 
 #[test]
 fn a_role_of_none_comes_and_goes_no_more() {
-    let w = World::train("Scheduler=1 Server=0 Worker=1", "").started();
+    let w = PlanHarness::train("Scheduler=1 Server=0 Worker=1", "").started();
     assert_eq!(w.pod_names(), ["scheduler-0", "worker-0"]);
     assert_eq!(w.created.len(), 2);
     assert!(w.status().replica_statuses.contains_key("Server"));

@@ -2,11 +2,11 @@
 
 use training_job::api::RestartScope;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn a_distributed_training_comes_back_together_once_the_last_old_pod_is_gone() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
     w.created.clear();
     w.pod("worker-1").exits(137);
     w.reconcile();
@@ -36,7 +36,7 @@ fn a_distributed_training_comes_back_together_once_the_last_old_pod_is_gone() {
 
 #[test]
 fn replicas_with_policy_never_restart_with_the_others() {
-    let mut w = World::train("Scheduler=1:Never Server=1:Never Worker=1:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1:Never Server=1:Never Worker=1:OnFailure", "").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     // The other processes notice, and exit because of it. Their failures are secondary.
@@ -53,7 +53,7 @@ fn replicas_with_policy_never_restart_with_the_others() {
 
 #[test]
 fn completed_replicas_run_again_when_the_whole_job_restarts() {
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.pod("worker-1").exits(1);
@@ -64,7 +64,7 @@ fn completed_replicas_run_again_when_the_whole_job_restarts() {
 
 #[test]
 fn completed_replicas_rest_when_a_single_one_restarts() {
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Replica").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Replica").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.pod("worker-1").exits(1);
@@ -84,7 +84,7 @@ fn completed_replicas_rest_when_a_single_one_restarts() {
 
 #[test]
 fn a_role_restarts_as_one() {
-    let mut w = World::train(
+    let mut w = PlanHarness::train(
         "Scheduler=1 Server=2:OnFailure Worker=2:OnFailure",
         "restartScope: Role",
     )
@@ -127,14 +127,14 @@ fn a_role_restarts_as_one() {
 
 #[test]
 fn the_operators_setting_counts_where_the_job_says_nothing() {
-    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "")
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "")
         .with_scope(RestartScope::Replica)
         .started();
     w.pod("worker-0").exits(1);
     w.reconcile();
     assert_eq!(w.attempts()["scheduler-0"], 0);
 
-    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "restartScope: Job")
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "restartScope: Job")
         .with_scope(RestartScope::Replica)
         .started();
     w.pod("worker-0").exits(1);
@@ -145,7 +145,7 @@ fn the_operators_setting_counts_where_the_job_says_nothing() {
 #[test]
 fn a_container_restarted_in_place_restarts_the_whole_job() {
     for policy in ["OnFailure", "Always"] {
-        let mut w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
+        let mut w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
         w.pod("worker-0").restarts_in_place(137);
         w.reconcile();
         assert_eq!(
@@ -164,7 +164,7 @@ fn a_container_restarted_in_place_restarts_the_whole_job() {
 
 #[test]
 fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
-    let mut w = World::train("Scheduler=1 Worker=1:Always", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:Always", "").started();
     w.pod("worker-0").restarts_in_place(0);
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
     assert_eq!(w.status().restart_count, 0);
@@ -173,7 +173,7 @@ fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
 #[test]
 fn an_init_container_that_is_tried_again_restarts_no_replica_and_is_counted() {
     // The init container may wait for the scheduler. The replica has not joined the others, so none of them hangs.
-    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "");
     w.reconcile();
     w.pod("worker-0").init_restarts("wait", 3);
     assert_eq!(w.reconcile().status().restart_count, 3);
@@ -187,7 +187,7 @@ fn an_init_container_that_is_tried_again_restarts_no_replica_and_is_counted() {
 #[test]
 fn pods_of_a_role_that_is_gone_must_be_gone_too_before_the_others_come_back() {
     // An old worker would find the new scheduler by its name, and join it.
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").started();
     w.created.clear();
     w.pod("worker-0").exits(1);
     w.scale("Worker", 1).reconcile();

@@ -1,6 +1,6 @@
 //! The times when a job is running and when it has succeeded (#5, #8).
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
@@ -8,7 +8,7 @@ const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 
 #[test]
 fn the_scheduler_decides_a_training() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "");
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2", "");
     w.reconcile();
     assert_eq!(w.state(), CREATED);
     w.pod("worker-0").running();
@@ -26,7 +26,7 @@ fn the_scheduler_decides_a_training() {
 
 #[test]
 fn without_a_scheduler_all_workers_decide() {
-    let mut w = World::train("Server=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Server=1 Worker=2", "").started();
     assert_eq!(w.state(), RUNNING);
     w.pod("worker-0").succeeds();
     w.pod("server-0").succeeds();
@@ -37,7 +37,7 @@ fn without_a_scheduler_all_workers_decide() {
 
 #[test]
 fn a_single_worker_is_a_job() {
-    let mut w = World::train("Worker=1", "").started();
+    let mut w = PlanHarness::train("Worker=1", "").started();
     assert_eq!(w.state(), RUNNING);
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
@@ -45,7 +45,7 @@ fn a_single_worker_is_a_job() {
 
 #[test]
 fn roles_with_no_replicas_are_absent() {
-    let mut w = World::train("Scheduler=0 Server=0 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=0 Server=0 Worker=1", "").started();
     assert_eq!(
         (w.state(), w.pod_names()),
         (RUNNING.map(String::from).to_vec(), vec!["worker-0".to_owned()])
@@ -56,7 +56,7 @@ fn roles_with_no_replicas_are_absent() {
 
 #[test]
 fn a_final_failure_outweighs_a_success_of_the_same_moment() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.pod("scheduler-0").succeeds();
     w.pod("worker-0").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
@@ -64,7 +64,7 @@ fn a_final_failure_outweighs_a_success_of_the_same_moment() {
 
 #[test]
 fn success_outweighs_a_failure_that_could_be_retried() {
-    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
     w.pod("scheduler-0").succeeds();
     w.pod("worker-0").exits(137);
     assert_eq!(w.reconcile().state(), SUCCEEDED);
@@ -73,7 +73,7 @@ fn success_outweighs_a_failure_that_could_be_retried() {
 
 #[test]
 fn a_success_whose_pod_was_collected_is_not_lost() {
-    let mut w = World::train("Worker=2", "").started();
+    let mut w = PlanHarness::train("Worker=2", "").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.pod("worker-0").vanishes();
@@ -86,7 +86,7 @@ fn a_success_whose_pod_was_collected_is_not_lost() {
 #[test]
 fn a_success_on_record_stands_whatever_a_later_pod_does() {
     // An operator that lags behind may create such a pod.
-    let mut w = World::train("Worker=2", "").started();
+    let mut w = PlanHarness::train("Worker=2", "").started();
     let pod = w.pods["job-worker-0"].clone();
     w.pod("worker-0").succeeds();
     w.reconcile();
@@ -108,7 +108,7 @@ fn a_success_on_record_stands_whatever_a_later_pod_does() {
 
 #[test]
 fn a_success_that_was_collected_before_it_could_be_stored_is_not_lost() {
-    let mut w = World::train("Worker=2", "").started();
+    let mut w = PlanHarness::train("Worker=2", "").started();
     w.pod("worker-0").succeeds();
     w.pod("worker-0").vanishes();
     assert_eq!(w.reconcile().pod_names(), ["worker-1"]);
@@ -118,7 +118,7 @@ fn a_success_that_was_collected_before_it_could_be_stored_is_not_lost() {
 
 #[test]
 fn a_success_is_held_for_a_moment_while_others_run() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2", "").started();
     w.pod("scheduler-0").succeeds();
     w.observe_end("scheduler-0").reconcile();
     assert_eq!(w.state(), RUNNING);
@@ -134,7 +134,7 @@ fn a_success_is_held_for_a_moment_while_others_run() {
 
 #[test]
 fn after_the_moment_the_decision_stands() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.pod("scheduler-0").succeeds();
     w.observe_end("scheduler-0").reconcile().after(1).reconcile();
     assert_eq!(w.state(), SUCCEEDED);
@@ -144,7 +144,7 @@ fn after_the_moment_the_decision_stands() {
 #[test]
 fn a_worker_that_fails_in_the_moment_after_the_schedulers_end_fails_the_job() {
     // A scheduler may succeed although all workers raise an error.
-    let mut w = World::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
     w.pod("scheduler-0").succeeds();
     w.observe_end("scheduler-0").reconcile();
     w.pod("worker-1").exits(1);
@@ -159,7 +159,7 @@ fn a_worker_that_fails_in_the_moment_after_the_schedulers_end_fails_the_job() {
 
 #[test]
 fn a_clock_set_back_holds_nothing() {
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.pod("scheduler-0").succeeds();
     w.after(3600).observe_end("scheduler-0").after(-3600).reconcile();
     assert_eq!(w.state(), SUCCEEDED);

@@ -1,10 +1,10 @@
 //! Suspend and resume (#4, #15, #17, #25, #26).
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn a_job_may_be_born_suspended() {
-    let mut w = World::train("Scheduler=1 Worker=1", "suspend: true, activeDeadlineSeconds: 60");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "suspend: true, activeDeadlineSeconds: 60");
     w.reconcile();
     assert_eq!(
         w.conditions(),
@@ -38,7 +38,7 @@ fn a_job_may_be_born_suspended() {
 
 #[test]
 fn a_running_job_is_stopped_and_begins_anew() {
-    let mut w = World::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60").started();
     let start = w.status().start_time;
     w.after(50).suspend(true).reconcile();
     assert_eq!(
@@ -76,8 +76,8 @@ fn a_running_job_is_stopped_and_begins_anew() {
 /// Clients show the last condition, and so does `kubectl get` in the column State.
 #[test]
 fn the_last_condition_tells_of_the_jobs_state() {
-    let last = |w: &World| w.status().conditions.last().unwrap().type_.clone();
-    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let last = |w: &PlanHarness| w.status().conditions.last().unwrap().type_.clone();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     assert_eq!(last(&w), "Running");
     w.suspend(true).reconcile().finish_deletions().reconcile();
     assert_eq!(last(&w), "Suspended");
@@ -92,7 +92,7 @@ fn the_last_condition_tells_of_the_jobs_state() {
 
 #[test]
 fn a_restarting_job_that_is_suspended_is_not_restarting() {
-    let mut w = World::train("Scheduler=1:ExitCode Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=1", "").started();
     w.pod("scheduler-0").exits(137);
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Restarting"]);
@@ -111,7 +111,7 @@ fn a_restarting_job_that_is_suspended_is_not_restarting() {
 fn a_job_resumed_before_its_old_pods_are_gone_waits_for_them_and_blames_nobody() {
     for scope in ["Job", "Role", "Replica"] {
         let policy = format!("backoffLimit: 0, restartScope: {scope}");
-        let mut w = World::train("Scheduler=1 Worker=2", &policy).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=2", &policy).started();
         w.created.clear();
         w.suspend(true).reconcile();
         assert_eq!(w.pod_names(), ["(scheduler-0)", "(worker-0)", "(worker-1)"]);
@@ -130,7 +130,7 @@ fn a_job_resumed_before_its_old_pods_are_gone_waits_for_them_and_blames_nobody()
 
 #[test]
 fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
-    let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);
     let plan = w.plan();
     w.store(&plan);
@@ -147,7 +147,7 @@ fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
 #[test]
 fn a_suspension_undone_before_it_was_stored_is_no_failure() {
     // The same as if the operator had died between its deletions and its status write.
-    let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);
     for step in training_job_testing::steps(&w.plan()) {
         w.carry_out(&step);
@@ -166,7 +166,7 @@ fn a_suspension_undone_before_it_was_stored_is_no_failure() {
 
 #[test]
 fn nothing_that_was_done_before_a_suspension_counts_after_it() {
-    let mut w = World::train("Worker=2", "").started();
+    let mut w = PlanHarness::train("Worker=2", "").started();
     w.pod("worker-0").succeeds();
     w.pod("worker-0").vanishes();
     w.reconcile();
@@ -177,7 +177,7 @@ fn nothing_that_was_done_before_a_suspension_counts_after_it() {
 
 #[test]
 fn a_finished_job_cannot_be_suspended() {
-    let mut w = World::train("Worker=1", "").started();
+    let mut w = PlanHarness::train("Worker=1", "").started();
     w.pod("worker-0").succeeds();
     w.reconcile();
     w.suspend(true).reconcile();
@@ -193,7 +193,7 @@ fn a_finished_job_cannot_be_suspended() {
 /// Kueue reads roles with their exact spelling. Pods of other roles would run outside of the quota.
 #[test]
 fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
-    let mut w = World::train("Scheduler=1 worker=2", "");
+    let mut w = PlanHarness::train("Scheduler=1 worker=2", "");
     assert!(!w.plan().refused, "in no queue it may be written as it likes");
     w.edit(|job| {
         let queue = ("kueue.x-k8s.io/queue-name".to_owned(), "blue".to_owned());
@@ -212,11 +212,11 @@ fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
 /// status, and may be faster than this operator.
 #[test]
 fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone() {
-    let in_queue = |w: &mut World| {
+    let in_queue = |w: &mut PlanHarness| {
         let labels = w.job.metadata.labels.get_or_insert_default();
         labels.insert("kueue.x-k8s.io/queue-name".to_owned(), "blue".to_owned());
     };
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "suspend: true");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "suspend: true");
     in_queue(&mut w);
     w.reconcile();
     assert!(w.status().replica_statuses.is_empty());
@@ -237,7 +237,7 @@ fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone(
     assert_eq!(w.counts("Worker"), (0, 0, 0));
 
     // The job was admitted while no operator ran.
-    let mut w = World::train("Scheduler=1 Worker=2", "");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     in_queue(&mut w);
     let plan = w.plan();
     assert!(plan.status.is_some_and(|status| status.urgent));

@@ -2,11 +2,11 @@
 
 use jiff::SignedDuration;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
 #[test]
 fn the_deadline_falls_at_its_time_and_says_so_before() {
-    let mut w = World::train(
+    let mut w = PlanHarness::train(
         "Scheduler=1 Worker=1",
         "activeDeadlineSeconds: 60, cleanPodPolicy: None",
     )
@@ -44,7 +44,7 @@ fn the_deadline_falls_at_its_time_and_says_so_before() {
 
 #[test]
 fn fractions_of_a_second_move_no_deadline() {
-    let mut w = World::train("Worker=1", "activeDeadlineSeconds: 5");
+    let mut w = PlanHarness::train("Worker=1", "activeDeadlineSeconds: 5");
     w.now += SignedDuration::from_millis(900);
     let mut w = w.started();
     w.now = w.plan().requeue.unwrap().at;
@@ -53,7 +53,7 @@ fn fractions_of_a_second_move_no_deadline() {
 
 #[test]
 fn a_restart_buys_no_time() {
-    let mut w = World::train("Worker=1:OnFailure", "activeDeadlineSeconds: 60").started();
+    let mut w = PlanHarness::train("Worker=1:OnFailure", "activeDeadlineSeconds: 60").started();
     let due = w.plan().requeue.unwrap();
     w.after(30).pod("worker-0").exits(1);
     w.reconcile();
@@ -62,21 +62,21 @@ fn a_restart_buys_no_time() {
 
 #[test]
 fn success_at_the_last_second_is_success() {
-    let mut w = World::train("Worker=1", "activeDeadlineSeconds: 60").started();
+    let mut w = PlanHarness::train("Worker=1", "activeDeadlineSeconds: 60").started();
     w.after(60).pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
 }
 
 #[test]
 fn a_deadline_of_zero_is_at_once() {
-    let mut w = World::train("Worker=1", "activeDeadlineSeconds: 0");
+    let mut w = PlanHarness::train("Worker=1", "activeDeadlineSeconds: 0");
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert!(w.created.is_empty());
 }
 
 #[test]
 fn a_deadline_beyond_the_end_of_time_never_comes() {
-    let mut w = World::train("Worker=1", "activeDeadlineSeconds: 9223372036854775807").started();
+    let mut w = PlanHarness::train("Worker=1", "activeDeadlineSeconds: 9223372036854775807").started();
     assert_eq!((w.state().len(), w.plan().requeue), (2, None));
     w.after(100_000_000).reconcile();
     assert_eq!(w.state(), ["Created", "Running"]);
@@ -85,7 +85,7 @@ fn a_deadline_beyond_the_end_of_time_never_comes() {
 #[test]
 fn the_time_to_live_begins_at_the_end() {
     for (roles, end) in [("Worker=1", 0), ("Worker=1", 1), ("Worker=1:ExitCode", 1)] {
-        let mut w = World::train(roles, "ttlSecondsAfterFinished: 10").started();
+        let mut w = PlanHarness::train(roles, "ttlSecondsAfterFinished: 10").started();
         assert_eq!(w.plan().requeue, None);
         w.after(100);
         if end == 0 {
@@ -108,7 +108,7 @@ fn the_time_to_live_begins_at_the_end() {
 
 #[test]
 fn a_time_to_live_of_zero_is_over_as_soon_as_the_end_is_stored() {
-    let mut w = World::train("Worker=1", "ttlSecondsAfterFinished: 0").started();
+    let mut w = PlanHarness::train("Worker=1", "ttlSecondsAfterFinished: 0").started();
     w.pod("worker-0").succeeds();
     w.reconcile_once();
     assert!(
@@ -121,7 +121,7 @@ fn a_time_to_live_of_zero_is_over_as_soon_as_the_end_is_stored() {
 
 #[test]
 fn a_job_that_the_go_operator_left_without_completion_time_gets_one() {
-    let mut w = World::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
     w.after(5).pod("worker-0").exits(1);
     w.reconcile();
     let ended = w.now;
@@ -135,7 +135,7 @@ fn a_job_that_the_go_operator_left_without_completion_time_gets_one() {
 /// The same as under an operator that accepted more jobs as valid.
 #[test]
 fn a_finished_job_without_completion_time_gets_one_also_if_its_spec_is_invalid() {
-    let mut w = World::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
     w.after(5).pod("worker-0").exits(1);
     w.reconcile();
     let ended = w.now;

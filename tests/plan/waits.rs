@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::world::{Stories, World};
+use crate::harness::{PlanHarness, Stories};
 
-fn notices(w: &World) -> Vec<String> {
+fn notices(w: &PlanHarness) -> Vec<String> {
     let all = w.plan().notices.into_iter();
     all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
 }
 
 /// Sets the PodGroup back to its state before a restart, as a restored backup does.
-fn restore_group(w: &mut World) {
+fn restore_group(w: &mut PlanHarness) {
     let group = w.objects.values_mut().next().unwrap().get_mut("job").unwrap();
     Arc::make_mut(group).annotations.clear();
 }
 
 #[test]
 fn a_group_that_a_backup_brought_back_is_the_group_of_the_pods_that_are_there() {
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
     w.reconcile().phase("Inqueue").all_running();
     w.pod("worker-1").exits(137);
     w.reconcile().finish_deletions().reconcile();
     w.phase("Inqueue");
-    let attempt = |w: &World| {
+    let attempt = |w: &PlanHarness| {
         let group = &w.objects.values().next().unwrap()["job"];
         group
             .annotations
@@ -42,7 +42,7 @@ fn a_group_that_a_backup_brought_back_is_the_group_of_the_pods_that_are_there() 
     w.reconcile();
     assert_eq!(notices(&w).len(), 1, "{:?}", notices(&w));
     w.phase("Inqueue").all_running();
-    let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
+    let uid = |w: &PlanHarness| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
     w.pod("worker-1").exits(137);
     w.reconcile().finish_deletions().reconcile();
@@ -52,7 +52,7 @@ fn a_group_that_a_backup_brought_back_is_the_group_of_the_pods_that_are_there() 
 
 #[test]
 fn a_pod_that_no_scheduler_looks_at_is_reported() {
-    let mut w = World::train("Worker=2", "");
+    let mut w = PlanHarness::train("Worker=2", "");
     w.edit(|job| {
         let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
         worker
@@ -86,7 +86,7 @@ fn a_pod_that_no_scheduler_looks_at_is_reported() {
 
 #[test]
 fn a_pod_that_is_gated_for_long_is_reported() {
-    let mut w = World::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "");
     w.reconcile();
     w.pod("worker-0")
         .is_not_scheduled("SchedulingGated", "Scheduling is blocked");
@@ -102,7 +102,7 @@ fn a_pod_that_is_gated_for_long_is_reported() {
 #[test]
 fn a_container_that_runs_hides_none_that_does_not_start() {
     let started = |containers: serde_json::Value, init: serde_json::Value| {
-        let mut w = World::train("Worker=1", "");
+        let mut w = PlanHarness::train("Worker=1", "");
         w.reconcile();
         w.pod("worker-0").is_scheduled();
         let pod = w.pod("worker-0").object();
@@ -144,7 +144,7 @@ fn a_container_that_runs_hides_none_that_does_not_start() {
 
 #[test]
 fn an_object_that_does_not_go_is_reported() {
-    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
     w.reconcile().phase("Inqueue").all_running();
     let since = w.now;
     let group = w.objects.values_mut().next().unwrap().get_mut("job").unwrap();
@@ -179,7 +179,7 @@ fn an_object_that_does_not_go_is_reported() {
 
 #[test]
 fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
-    let mut w = World::train("Worker=2", "").with_gangs("volcano");
+    let mut w = PlanHarness::train("Worker=2", "").with_gangs("volcano");
     w.reconcile().phase("Pending");
     assert!(notices(&w).is_empty());
     assert!(w.plan().requeue.is_some());

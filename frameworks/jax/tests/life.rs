@@ -1,19 +1,19 @@
 //! Scenarios of JAXJobs: the recorded ones, and those in which a job hangs under the Go operator.
 
 use training_job_jax::JAXJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 const FAILED: [&str; 2] = ["Created", "Failed"];
 
-fn started(roles: &str) -> World<JAXJob> {
-    World::with(roles, "").started()
+fn started(roles: &str) -> PlanHarness<JAXJob> {
+    PlanHarness::with(roles, "").started()
 }
 
 #[test]
 fn all_workers_decide() {
-    let mut w = World::<JAXJob>::with("Worker=2", "");
+    let mut w = PlanHarness::<JAXJob>::with("Worker=2", "");
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
@@ -55,7 +55,7 @@ fn a_lone_worker_that_the_kubelet_restarts_runs_on() {
 
 #[test]
 fn an_unset_policy_is_never() {
-    let mut w = World::<JAXJob>::from_yaml(
+    let mut w = PlanHarness::<JAXJob>::from_yaml(
         "{apiVersion: kubeflow.org/v1, kind: JAXJob, metadata: {name: job, namespace: team}, spec: \
          {jaxReplicaSpecs: {Worker: {template: {spec: {containers: [{name: jax, image: i}]}}}}}}",
     )
@@ -84,7 +84,7 @@ fn worker_0_is_labeled() {
 #[test]
 fn without_workers_there_is_no_job() {
     for roles in ["Worker=0", "Master=1 Worker=1"] {
-        let mut w = World::<JAXJob>::with(roles, "");
+        let mut w = PlanHarness::<JAXJob>::with(roles, "");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
         assert!(w.pods.is_empty());
     }

@@ -7,15 +7,15 @@ use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
 use training_job::{GangScheduler, ObjectKind, Settings, render, validate};
 use training_job_mpi::MPIJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 
-fn world(launcher: &str, workers: &str) -> World<MPIJob> {
-    World::with(&format!("Launcher=1:{launcher} Worker={workers}"), "")
+fn world(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
+    PlanHarness::with(&format!("Launcher=1:{launcher} Worker={workers}"), "")
 }
 
-fn running(launcher: &str, workers: &str) -> World<MPIJob> {
+fn running(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
     let mut w = world(launcher, workers);
     w.reconcile();
     w.all_running();
@@ -78,13 +78,13 @@ fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
 
 #[test]
 fn it_starts_with_them_where_that_is_wanted() {
-    let mut w = World::<MPIJob>::with("Launcher=1 Worker=2", "launcherCreationPolicy: AtStartup");
+    let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", "launcherCreationPolicy: AtStartup");
     assert_eq!(w.reconcile().pod_names(), ["launcher", "worker-0", "worker-1"]);
 }
 
 #[test]
 fn a_worker_whose_number_is_not_written_is_none() {
-    let mut w = World::<MPIJob>::from_yaml(
+    let mut w = PlanHarness::<MPIJob>::from_yaml(
         "{apiVersion: kubeflow.org/v1, kind: MPIJob, metadata: {name: job, namespace: team, uid: u}, spec: {mpiReplicaSpecs: {\
          Launcher: {template: {spec: {containers: [{name: a, image: i}]}}}, \
          Worker: {template: {spec: {containers: [{name: a, image: i}]}}}}}}",
@@ -178,7 +178,7 @@ fn the_message_of_a_failure_under_never_names_an_mpijob() {
 fn the_role_never_names_a_pod_that_is_not_there() {
     let mut w = world("OnFailure", "3:OnFailure");
     let mut largest = 0;
-    let mut check = |w: &mut World<MPIJob>| {
+    let mut check = |w: &mut PlanHarness<MPIJob>| {
         for _ in 0..8 {
             w.reconcile_once();
             let granted = granted(w);
@@ -214,7 +214,7 @@ fn the_role_never_names_a_pod_that_is_not_there() {
 }
 
 /// Returns the names of the pods in which the launcher may start processes.
-fn granted(w: &World<MPIJob>) -> Vec<String> {
+fn granted(w: &PlanHarness<MPIJob>) -> Vec<String> {
     let roles = w.objects.get(&ObjectKind::of::<Role>());
     let role = roles.and_then(|roles| roles.get("job-launcher"));
     let rules = role
@@ -226,7 +226,7 @@ fn granted(w: &World<MPIJob>) -> Vec<String> {
     names.map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-fn templates(w: &mut World<MPIJob>) -> impl Iterator<Item = &mut PodTemplateSpec> {
+fn templates(w: &mut PlanHarness<MPIJob>) -> impl Iterator<Item = &mut PodTemplateSpec> {
     let roles = w.job.spec.mpi_replica_specs.values_mut().flatten();
     roles.map(|role| &mut role.template)
 }
@@ -277,7 +277,7 @@ fn elastic_horovod_continues_without_a_lost_worker() {
 #[test]
 fn the_launcher_comes_with_the_workers_where_a_foreign_scheduler_counts_all_pods() {
     let foreign = |change: fn(&mut PodTemplateSpec), policy: &str| {
-        let mut w = World::<MPIJob>::with("Launcher=1 Worker=2", policy);
+        let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", policy);
         templates(&mut w).for_each(change);
         w
     };
@@ -309,7 +309,7 @@ fn the_launcher_comes_with_the_workers_where_a_foreign_scheduler_counts_all_pods
 
 /// Renders a job that has these containers in both roles.
 fn rendered(fields: &str, containers: &Value) -> (Vec<Pod>, String) {
-    let mut w = World::<MPIJob>::with("Launcher=1 Worker=1", fields);
+    let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=1", fields);
     for template in templates(&mut w) {
         template.spec = Some(PodSpec {
             containers: serde_json::from_value(containers.clone()).unwrap(),

@@ -4,24 +4,24 @@
 use training_job::api::SuccessPolicy;
 use training_job_mxnet::MXJob;
 
-type World = training_job_testing::World<MXJob>;
+type PlanHarness = training_job_testing::PlanHarness<MXJob>;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 
 /// Returns a training job in the nested shape, with roles such as `Scheduler=1 Worker=2:OnFailure`.
-fn train(roles: &str, run_policy: &str) -> World {
-    World::with(roles, &format!("jobMode: MXTrain\nrunPolicy: {{{run_policy}}}"))
+fn train(roles: &str, run_policy: &str) -> PlanHarness {
+    PlanHarness::with(roles, &format!("jobMode: MXTrain\nrunPolicy: {{{run_policy}}}"))
 }
 
 /// Returns a training job in the inline shape.
-fn inline(roles: &str, field: &str) -> World {
-    World::with(roles, &format!("jobMode: MXTrain\n{field}"))
+fn inline(roles: &str, field: &str) -> PlanHarness {
+    PlanHarness::with(roles, &format!("jobMode: MXTrain\n{field}"))
 }
 
-fn tune(roles: &str) -> World {
-    World::with(roles, "jobMode: MXTune\nrunPolicy: {}")
+fn tune(roles: &str) -> PlanHarness {
+    PlanHarness::with(roles, "jobMode: MXTune\nrunPolicy: {}")
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn tuners_restart_alone() {
 /// From 128 on in the nested shape. In the inline shape, the codes that the stand-alone operator documents.
 #[test]
 fn each_shape_has_exit_codes_of_its_own_that_are_tried_again() {
-    let last_condition = |mut w: World, code| {
+    let last_condition = |mut w: PlanHarness, code| {
         w = w.started();
         w.pod("worker-0").exits(code);
         w.reconcile().state().pop().unwrap()

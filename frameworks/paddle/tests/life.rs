@@ -3,25 +3,25 @@
 
 use training_job::{Settings, render, validate};
 use training_job_paddle::PaddleJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 
-fn started(roles: &str) -> World<PaddleJob> {
-    World::with(roles, "").started()
+fn started(roles: &str) -> PlanHarness<PaddleJob> {
+    PlanHarness::with(roles, "").started()
 }
 
 fn warnings(roles: &str, fields: &str) -> String {
-    let job = World::<PaddleJob>::with(roles, fields).job;
+    let job = PlanHarness::<PaddleJob>::with(roles, fields).job;
     let valid = validate(&job, &Settings::default()).unwrap_or_else(|e| unreachable!("{e}"));
     render::warnings(&valid).to_string()
 }
 
 #[test]
 fn without_masters_all_workers_decide() {
-    let mut w = World::<PaddleJob>::with("Worker=2", "");
+    let mut w = PlanHarness::<PaddleJob>::with("Worker=2", "");
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
@@ -36,7 +36,7 @@ fn without_masters_all_workers_decide() {
 
 #[test]
 fn the_end_of_all_parameter_servers_is_the_end() {
-    let mut w = World::<PaddleJob>::with("Master=2 Worker=2", "");
+    let mut w = PlanHarness::<PaddleJob>::with("Master=2 Worker=2", "");
     w.reconcile();
     w.pod("worker-0").running();
     w.pod("worker-1").running();
@@ -101,7 +101,7 @@ fn an_elastic_policy_is_taken_and_has_no_effect() {
         warnings("Worker=2", policy),
         "spec.elasticPolicy: has no effect, because no program reads it; remove it"
     );
-    let mut w = World::<PaddleJob>::with("Worker=2", policy).started();
+    let mut w = PlanHarness::<PaddleJob>::with("Worker=2", policy).started();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
 }
@@ -119,7 +119,7 @@ fn servers_without_workers_are_warned_of() {
 #[test]
 fn without_replicas_there_is_no_job() {
     for roles in ["Worker=0", "Master=0 Worker=0", "Chief=1"] {
-        let mut w = World::<PaddleJob>::with(roles, "");
+        let mut w = PlanHarness::<PaddleJob>::with(roles, "");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
         assert!(w.pods.is_empty());
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use training_job::{Settings, render, validate};
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 /// Returns the variables of each pod's first container, in order.
 fn environments(roles: &str, fields: &str) -> Vec<Vec<(String, String)>> {
-    of(&World::<PyTorchJob>::with(roles, fields).job)
+    of(&PlanHarness::<PyTorchJob>::with(roles, fields).job)
 }
 
 fn of(job: &PyTorchJob) -> Vec<Vec<(String, String)>> {
@@ -77,7 +77,7 @@ fn workers_without_a_master_meet_at_the_first() {
 /// A variable of one container applies to the whole pod, because the others belong to the same program.
 #[test]
 fn variables_of_such_a_job_itself_are_unchanged() {
-    let mut job = World::<PyTorchJob>::with("Worker=2", "").job;
+    let mut job = PlanHarness::<PyTorchJob>::with("Worker=2", "").job;
     let spec = job
         .spec
         .pytorch_replica_specs
@@ -99,7 +99,7 @@ fn variables_of_such_a_job_itself_are_unchanged() {
         );
     }
     // With a master the operator's variables take precedence, as under the Go operator.
-    let mut with_master = World::<PyTorchJob>::with("Master=1 Worker=2", "").job;
+    let mut with_master = PlanHarness::<PyTorchJob>::with("Master=1 Worker=2", "").job;
     let worker = job.spec.pytorch_replica_specs.remove("Worker");
     with_master
         .spec

@@ -2,7 +2,7 @@
 //! operator.
 
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
@@ -10,13 +10,13 @@ const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 const FAILED: [&str; 2] = ["Created", "Failed"];
 const ELASTIC: &str = "elasticPolicy: {minReplicas: 1, maxReplicas: 3}";
 
-fn started(roles: &str, fields: &str) -> World<PyTorchJob> {
-    World::with(roles, fields).started()
+fn started(roles: &str, fields: &str) -> PlanHarness<PyTorchJob> {
+    PlanHarness::with(roles, fields).started()
 }
 
 #[test]
 fn the_master_decides() {
-    let mut w = World::<PyTorchJob>::with("Master=1 Worker=2:ExitCode", "");
+    let mut w = PlanHarness::<PyTorchJob>::with("Master=1 Worker=2:ExitCode", "");
     w.reconcile();
     w.pod("worker-0").running();
     w.pod("worker-1").running();
@@ -35,7 +35,7 @@ fn the_master_decides() {
 /// The message differs from that of a job with a master.
 #[test]
 fn without_a_master_all_workers_decide() {
-    let mut w = World::<PyTorchJob>::with("Worker=2", "");
+    let mut w = PlanHarness::<PyTorchJob>::with("Worker=2", "");
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
@@ -135,7 +135,7 @@ fn a_wrong_exit_code_is_final() {
 /// The Go operator requires the number.
 #[test]
 fn a_master_without_a_number_is_one() {
-    let mut w = World::<PyTorchJob>::from_yaml(
+    let mut w = PlanHarness::<PyTorchJob>::from_yaml(
         "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: job, namespace: team}, spec: \
          {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}",
     );
@@ -225,7 +225,7 @@ fn jobs_that_cannot_be_are_refused() {
             "spec.elasticPolicy.rdzvBackend: unknown value \"c10\"; did you mean c10d?",
         ),
     ] {
-        let mut w = World::<PyTorchJob>::with(roles, fields);
+        let mut w = PlanHarness::<PyTorchJob>::with(roles, fields);
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
         let message = w.told("Failed");

@@ -2,15 +2,15 @@
 
 use training_job::{Settings, render, validate};
 use training_job_tensorflow::TFJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 const FAILED: [&str; 2] = ["Created", "Failed"];
 
-fn started(roles: &str, fields: &str) -> World<TFJob> {
-    World::with(roles, fields).started()
+fn started(roles: &str, fields: &str) -> PlanHarness<TFJob> {
+    PlanHarness::with(roles, fields).started()
 }
 
 /// Returns `TF_CONFIG` of every container that has one, as `pod/container`.
@@ -30,7 +30,7 @@ fn configs(job: &TFJob) -> Vec<(String, String)> {
 #[test]
 fn the_chief_decides() {
     for chief in ["Chief", "Master"] {
-        let mut w = World::<TFJob>::with(&format!("{chief}=1 PS=2 Worker=2 Evaluator=1"), "");
+        let mut w = PlanHarness::<TFJob>::with(&format!("{chief}=1 PS=2 Worker=2 Evaluator=1"), "");
         w.reconcile();
         for pod in ["ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0"] {
             w.pod(pod).running();
@@ -143,7 +143,7 @@ fn a_dynamic_worker_that_restarts_is_awaited() {
 /// named it `sparseCluster`.
 #[test]
 fn dynamic_workers_get_themselves_and_the_parameter_servers() {
-    let w = World::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");
+    let w = PlanHarness::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");
     let config = |worker: &str, ps: &str, role: &str, index: u32| {
         format!(
             r#"{{"cluster":{{"worker":{{{worker}}},"ps":[{ps}]}},"task":{{"type":"{role}","index":{index}}}}}"#
@@ -173,7 +173,7 @@ fn jobs_that_cannot_be_are_refused() {
         ("Evaluator=1", ""),
         ("Worker=1", "successPolicy: SomeWorkers"),
     ] {
-        let mut w = World::<TFJob>::with(roles, fields);
+        let mut w = PlanHarness::<TFJob>::with(roles, fields);
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
     }

@@ -1,24 +1,24 @@
 //! Scenarios of XGBoostJobs: the recorded ones, and those in which a job hangs or fails without reason under the Go
 //! operator.
 
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 use training_job_xgboost::XGBoostJob;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 
-fn started(roles: &str) -> World<XGBoostJob> {
-    World::with(roles, "runPolicy: {}").started()
+fn started(roles: &str) -> PlanHarness<XGBoostJob> {
+    PlanHarness::with(roles, "runPolicy: {}").started()
 }
 
 /// Returns the reason and the message of the last condition of a type that holds.
-fn last_condition(world: &World<XGBoostJob>, kind: &str) -> (String, String) {
+fn last_condition(world: &PlanHarness<XGBoostJob>, kind: &str) -> (String, String) {
     let held = world.held(kind);
     held.map_or_else(Default::default, |c| (c.reason, c.message))
 }
 
 #[test]
 fn the_master_decides() {
-    let mut w = World::<XGBoostJob>::with("Master=1 Worker=2:ExitCode", "runPolicy: {}");
+    let mut w = PlanHarness::<XGBoostJob>::with("Master=1 Worker=2:ExitCode", "runPolicy: {}");
     w.reconcile();
     w.pod("worker-0").running();
     w.pod("worker-1").running();
@@ -115,7 +115,7 @@ fn a_lone_master_restarts_alone() {
 #[test]
 fn without_a_master_there_is_no_job() {
     for roles in ["Worker=1", "Master=0 Worker=2", "Master=2"] {
-        let mut w = World::<XGBoostJob>::with(roles, "runPolicy: {}");
+        let mut w = PlanHarness::<XGBoostJob>::with(roles, "runPolicy: {}");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
         assert!(w.pods.is_empty());
     }

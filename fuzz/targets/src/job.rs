@@ -11,7 +11,7 @@ use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_testing::World;
+use training_job_testing::PlanHarness;
 use training_job_xgboost::XGBoostJob;
 use training_operator::fuzzing::{self, Job, Program};
 
@@ -119,28 +119,32 @@ fn render(job: &Job) -> Vec<Value> {
 
 /// Asserts that a job settles after any end of its first pods, and that the same state always has the same plan.
 fn check_plans<J: TrainingJob>(object: &Value) {
-    let mut world = World::<J>::from_yaml(&object.to_string());
-    world.reconcile();
-    assert_one_plan(&world);
-    world.all_running();
-    assert_one_plan(&world);
-    let mut replicas: Vec<String> = world.pods.keys().filter_map(|name| first_of_role(name)).collect();
+    let mut harness = PlanHarness::<J>::from_yaml(&object.to_string());
+    harness.reconcile();
+    assert_one_plan(&harness);
+    harness.all_running();
+    assert_one_plan(&harness);
+    let mut replicas: Vec<String> = harness
+        .pods
+        .keys()
+        .filter_map(|name| first_of_role(name))
+        .collect();
     replicas.truncate(3);
     for replica in &replicas {
         for code in [0, 1, 137] {
-            let mut world = world.clone();
+            let mut harness = harness.clone();
             match code {
-                0 => world.pod(replica).succeeds(),
-                code => world.pod(replica).exits(code),
+                0 => harness.pod(replica).succeeds(),
+                code => harness.pod(replica).exits(code),
             }
-            world.reconcile();
-            assert_one_plan(&world);
-            world
+            harness.reconcile();
+            assert_one_plan(&harness);
+            harness
                 .finish_deletions()
                 .reconcile()
                 .after(100_000_000)
                 .reconcile();
-            assert_one_plan(&world);
+            assert_one_plan(&harness);
         }
     }
 }
@@ -150,6 +154,6 @@ fn first_of_role(pod: &str) -> Option<String> {
     replica.ends_with("-0").then(|| replica.to_owned())
 }
 
-fn assert_one_plan<J: TrainingJob>(world: &World<J>) {
-    assert_eq!(format!("{:?}", world.plan()), format!("{:?}", world.plan()));
+fn assert_one_plan<J: TrainingJob>(harness: &PlanHarness<J>) {
+    assert_eq!(format!("{:?}", harness.plan()), format!("{:?}", harness.plan()));
 }

@@ -2,22 +2,19 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{
-    ContainerState, ContainerStateRunning, ContainerStatus, Pod, PodCondition, PodStatus,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use training_job::pod_script::PodScript;
 
 use super::access::NODE;
 use super::control_plane::ControlPlane;
-use crate::pods::terminated;
 
 /// The delay between retries while the server is down.
-const OUTAGE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The kubelets of all nodes, for one namespace. No node objects are needed.
 #[derive(Clone)]
@@ -57,45 +54,28 @@ impl Kubelet {
 
     /// Sets all containers running.
     pub async fn runs(&self, pod: &str) {
-        self.set(pod, "Running", running).await;
+        self.write(pod, |script| script.runs()).await;
     }
 
     /// Ends all containers with 0.
     pub async fn succeeds(&self, pod: &str) {
-        self.set(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
-            .await;
+        self.write(pod, |script| script.succeeds()).await;
     }
 
     /// Ends this container with this code, and all others with 0.
     pub async fn exits(&self, pod: &str, container: &str, code: i32) {
-        self.set(pod, "Failed", |name, now| match name == container {
-            true => terminated(code, "Error", now),
-            false => terminated(0, "Completed", now),
-        })
-        .await;
+        let code = |name: &str| if name == container { code } else { 0 };
+        self.write(pod, |script| script.fails(code)).await;
     }
 
     /// Restarts this container, which ended with this code, within its pod.
     pub async fn restarts(&self, pod: &str, container: &str, code: i32) {
-        let mut status = self.status(pod).await;
-        let all = status.container_statuses.iter_mut().flatten();
-        let one = all.into_iter().find(|c| c.name == container);
-        let one = one.unwrap_or_else(|| panic!("container {container} of pod {pod} has not run"));
-        one.restart_count += 1;
-        one.last_state = Some(terminated(code, "Error", &Time(Timestamp::now())));
-        self.patch(pod, &status).await;
+        self.write(pod, |script| script.restarts(container, code)).await;
     }
 
     /// Evicts the pod: it fails because of its node, without container statuses.
     pub async fn evicts(&self, pod: &str) {
-        let status = PodStatus {
-            phase: Some("Failed".to_owned()),
-            reason: Some("Evicted".to_owned()),
-            message: Some("The node was low on resource: memory.".to_owned()),
-            start_time: Some(Time(Timestamp::now())),
-            ..PodStatus::default()
-        };
-        self.patch(pod, &status).await;
+        self.write(pod, |script| script.evicted()).await;
     }
 
     /// Merges a status into the pod's status.
@@ -121,44 +101,38 @@ impl Kubelet {
             .unwrap_or_else(|e| panic!("pod {pod}: {e}"))
     }
 
-    async fn status(&self, pod: &str) -> PodStatus {
-        self.pod(pod).await.status.unwrap_or_default()
-    }
-
-    async fn set(&self, name: &str, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
+    async fn write(&self, name: &str, status: impl FnOnce(PodScript<'_>) -> PodStatus) {
         let pod = self.pod(name).await;
-        let status = next(pod, phase, state);
+        let status = status(PodScript::new(&pod, Timestamp::now()));
         self.patch(name, &status).await;
     }
 
     /// Sets all containers of an observed pod running. Retries during outages. Ignores a pod that has been removed or
     /// changed since.
     pub(super) async fn starts(&self, pod: Pod) {
-        self.turn(pod, "Running", running).await;
+        self.write_observed(pod, |script| script.runs()).await;
     }
 
     /// Kills all containers of an observed pod, with the same retries.
     pub async fn kills(&self, pod: Pod) {
-        self.turn(pod, "Failed", |_, now| terminated(137, "Error", now))
-            .await;
+        self.write_observed(pod, |script| script.fails(|_| 137)).await;
     }
 
     /// Ends all containers of an observed pod with 0, with the same retries.
     pub async fn ends_well(&self, pod: Pod) {
-        self.turn(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
-            .await;
+        self.write_observed(pod, |script| script.succeeds()).await;
     }
 
-    async fn turn(&self, pod: Pod, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
+    async fn write_observed(&self, pod: Pod, status: impl FnOnce(PodScript<'_>) -> PodStatus) {
         let Some(name) = pod.metadata.name.clone() else {
             return;
         };
-        let status = next(pod.clone(), phase, state);
+        let status = status(PodScript::new(&pod, Timestamp::now()));
         let only = json!({"uid": pod.metadata.uid});
         let patch = Patch::Merge(json!({ "metadata": only, "status": status }));
         let parameters = PatchParams::default();
         while !is_answered(&self.api.patch_status(&name, &parameters, &patch).await) {
-            sleep(OUTAGE).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 
@@ -171,7 +145,7 @@ impl Kubelet {
         };
         let params = DeleteParams::default().grace_period(0).preconditions(only);
         while !is_answered(&self.api.delete(name, &params).await) {
-            sleep(OUTAGE).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 }
@@ -179,57 +153,4 @@ impl Kubelet {
 /// Returns true if the API server sent a response.
 fn is_answered<T>(answer: &kube::Result<T>) -> bool {
     matches!(answer, Ok(_) | Err(kube::Error::Api(_)))
-}
-
-fn running(_: &str, now: &Time) -> ContainerState {
-    ContainerState {
-        running: Some(ContainerStateRunning {
-            started_at: Some(now.clone()),
-        }),
-        ..ContainerState::default()
-    }
-}
-
-/// Returns the status of a pod in a new phase.
-fn next(pod: Pod, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) -> PodStatus {
-    let now = Time(Timestamp::now());
-    let old = pod.status.unwrap_or_default();
-    let ready = phase == "Running";
-    let containers = pod
-        .spec
-        .into_iter()
-        .flat_map(|spec| spec.containers)
-        .map(|container| {
-            let before = old
-                .container_statuses
-                .iter()
-                .flatten()
-                .find(|c| c.name == container.name);
-            let (restart_count, last_state) =
-                before.map_or((0, None), |c| (c.restart_count, c.last_state.clone()));
-            let image = container.image.unwrap_or_default();
-            ContainerStatus {
-                state: Some(state(&container.name, &now)),
-                name: container.name,
-                image_id: image.clone(),
-                image,
-                ready,
-                started: Some(ready),
-                restart_count,
-                last_state,
-                ..ContainerStatus::default()
-            }
-        });
-    PodStatus {
-        phase: Some(phase.to_owned()),
-        start_time: Some(old.start_time.unwrap_or_else(|| now.clone())),
-        container_statuses: Some(containers.collect()),
-        conditions: Some(vec![PodCondition {
-            type_: "Ready".to_owned(),
-            status: if ready { "True" } else { "False" }.to_owned(),
-            last_transition_time: Some(now.clone()),
-            ..PodCondition::default()
-        }]),
-        ..PodStatus::default()
-    }
 }

@@ -15,7 +15,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use training_job::api::JobStatus;
-use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord, ServiceRecord};
+use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Plan};
 use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
 use training_job_testing::ToyJob;
@@ -58,37 +58,25 @@ fn plan_of(job: &ToyJob, observed: &Observed, now: Timestamp) -> Plan {
     }
 }
 
-/// Carries out a plan except for the status.
+/// Carries out a plan except for the status. Running pods take their time to terminate.
 fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
+    let deleted = plan.delete.iter().filter(|d| d.kind == ChildKind::Pod);
+    let deleted = deleted.map(|d| observed.pods[&d.name].clone());
+    let running: Vec<_> = deleted.filter(|pod| pod.phase == Phase::Running).collect();
+    observed.carry_out(plan);
+    for mut pod in running {
+        Arc::make_mut(&mut pod).deleting = true;
+        observed.pods.insert(pod.name.clone(), pod);
+    }
     let mut uid = || {
         *uids += 1;
         format!("made-{uids}")
     };
-    for service in &plan.create_services {
-        let record = ServiceRecord {
-            uid: uid(),
-            ..service.into()
-        };
-        observed.services.insert(record.name.clone(), Arc::new(record));
+    for service in observed.services.values_mut().filter(|s| s.uid.is_empty()) {
+        Arc::make_mut(service).uid = uid();
     }
-    for pod in &plan.create_pods {
-        let record = PodRecord {
-            name: pod.name.clone(),
-            uid: uid(),
-            attempt: pod.attempt,
-            ..PodRecord::default()
-        };
-        observed.pods.insert(record.name.clone(), Arc::new(record));
-    }
-    for deletion in &plan.delete {
-        match deletion.kind {
-            ChildKind::Object(_) => unreachable!("toys have none"),
-            ChildKind::Service => drop(observed.services.remove(&deletion.name)),
-            ChildKind::Pod if observed.pods[&deletion.name].phase == Phase::Running => {
-                Arc::make_mut(observed.pods.get_mut(&deletion.name).unwrap()).deleting = true;
-            }
-            ChildKind::Pod => drop(observed.pods.remove(&deletion.name)),
-        }
+    for pod in observed.pods.values_mut().filter(|pod| pod.uid.is_empty()) {
+        Arc::make_mut(pod).uid = uid();
     }
 }
 

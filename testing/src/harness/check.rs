@@ -1,4 +1,4 @@
-//! Assertions that hold for every plan of a [`World`].
+//! Assertions that hold for every plan of a [`PlanHarness`].
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use training_job::api::labels;
 use training_job::plan::{ChildKind, Plan};
 use training_job::{ReplicaNames, TrainingJob, validate};
 
-use super::{World, is_leaving};
+use super::{PlanHarness, is_leaving};
 
-impl<J: TrainingJob> World<J> {
+impl<J: TrainingJob> PlanHarness<J> {
     /// Asserts the properties of every plan.
     pub fn check_plan(&self, plan: &Plan) {
         let status = self.status();

@@ -1,16 +1,16 @@
-//! The worlds of the tests.
+//! The harnesses of the tests.
 
 use training_job_testing::ToyJob;
 
-pub(crate) type World = training_job_testing::World<ToyJob>;
+pub(crate) type PlanHarness = training_job_testing::PlanHarness<ToyJob>;
 
 pub(crate) trait Stories {
-    /// Creates a world with a job of these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its
+    /// Creates a harness with a job of these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its
     /// run policy.
     fn train(roles: &str, run_policy: &str) -> Self;
 }
 
-impl Stories for World {
+impl Stories for PlanHarness {
     fn train(roles: &str, run_policy: &str) -> Self {
         Self::with(roles, &format!("runPolicy: {{{run_policy}}}"))
     }

@@ -1,10 +1,11 @@
 //! A cluster with one job, and a controller that validates and plans without an API server.
 //!
-//! The world holds real `Pod` and `Service` objects, so every test also covers rendering and the reading of pod
+//! The harness holds real `Pod` and `Service` objects, so every test also covers rendering and the reading of pod
 //! statuses. A reconcile follows the controller and its order. It creates services and pods, deletes, plans again,
 //! and stores the status of that plan. Every plan is checked.
 
 mod check;
+mod pods;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,22 +20,21 @@ use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent};
 use training_job::{GangScheduler, JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
-use crate::pods::{PodHandle, main_container};
-
+pub use pods::PodHandle;
 pub use steps::{Step, steps};
 
 /// The requeue reason of a plan for a job that keeps failing.
-const PAUSE: &str = "a pause between restarts";
+const BACKOFF_REASON: &str = "a pause between restarts";
 
-/// The maximum number of reconciles until a world is at rest.
-const MANY: usize = 20;
+/// The maximum number of reconciles until nothing is left to do.
+const MAX_RECONCILES: usize = 20;
 
-/// The termination grace period of running pods, in seconds.
-const GRACE: i64 = 30;
+/// The termination grace period of running pods.
+const GRACE_SECONDS: i64 = 30;
 
 /// A cluster with one job, `job` in namespace `team`, and its controller.
 #[derive(Clone)]
-pub struct World<J> {
+pub struct PlanHarness<J> {
     /// The job.
     pub job: J,
     /// The current time.
@@ -63,8 +63,8 @@ pub struct World<J> {
     last_uid: u32,
 }
 
-impl<J: TrainingJob> World<J> {
-    /// Creates a world with the job of this YAML.
+impl<J: TrainingJob> PlanHarness<J> {
+    /// Creates a harness with the job of this YAML.
     pub fn from_yaml(yaml: &str) -> Self {
         let mut job: J = serde_saphyr::from_str(yaml).expect("the story's job is YAML of its kind");
         job.meta_mut().uid = Some("job-uid".to_owned());
@@ -86,7 +86,7 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// Creates a world with a job of these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
+    /// Creates a harness with a job of these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
     pub fn with(roles: &str, fields: &str) -> Self {
         Self::from_yaml(&yaml::<J>(roles, fields))
     }
@@ -125,20 +125,6 @@ impl<J: TrainingJob> World<J> {
     /// Sets the phase of the group, as the gang scheduler does, and reconciles.
     pub fn phase(&mut self, phase: &str) -> &mut Self {
         self.group().expect("there is a PodGroup")["status"] = json!({ "phase": phase });
-        self.reconcile()
-    }
-
-    /// Returns the pod of a replica, such as `worker-0`.
-    pub fn pod(&mut self, replica: &str) -> PodHandle<'_, J> {
-        PodHandle::new(self, format!("job-{replica}"))
-    }
-
-    /// Sets all pods running, and reconciles.
-    pub fn all_running(&mut self) -> &mut Self {
-        let names: Vec<String> = self.pods.keys().cloned().collect();
-        for name in names {
-            PodHandle::new(self, name).running();
-        }
         self.reconcile()
     }
 
@@ -236,9 +222,13 @@ impl<J: TrainingJob> World<J> {
 
     /// Reconciles until there is nothing left to do. Skips the pauses between restarts.
     pub fn reconcile(&mut self) -> &mut Self {
-        for _ in 0..MANY {
+        for _ in 0..MAX_RECONCILES {
             let plan = self.plan();
-            match plan.requeue.as_ref().filter(|requeue| requeue.why == PAUSE) {
+            match plan
+                .requeue
+                .as_ref()
+                .filter(|requeue| requeue.why == BACKOFF_REASON)
+            {
                 _ if self.job_deleted => return self,
                 Some(pause) if plan.is_idle() => self.now = pause.at,
                 None if plan.is_idle() => return self,
@@ -246,7 +236,7 @@ impl<J: TrainingJob> World<J> {
             }
         }
         panic!(
-            "still something to do after {MANY} reconciles: {:#?}",
+            "still something to do after {MAX_RECONCILES} reconciles: {:#?}",
             self.plan()
         );
     }
@@ -361,9 +351,9 @@ impl<J: TrainingJob> World<J> {
     pub fn delete_pod(&mut self, name: &str) {
         let pod = self.pods.get_mut(name).expect("the pod is there");
         if PodRecord::from(&*pod).phase == training_job::plan::observed::Phase::Running {
-            let grace = SignedDuration::from_secs(GRACE);
+            let grace = SignedDuration::from_secs(GRACE_SECONDS);
             pod.metadata.deletion_timestamp = Some(Time(self.now + grace));
-            pod.metadata.deletion_grace_period_seconds = Some(GRACE);
+            pod.metadata.deletion_grace_period_seconds = Some(GRACE_SECONDS);
         } else {
             self.remove_pod(name);
         }
@@ -540,4 +530,12 @@ fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
         );
     }
     text
+}
+
+/// Returns the name of the framework's container, or `main` if the framework has no such name.
+fn main_container<J: TrainingJob>() -> &'static str {
+    match J::FRAMEWORK.container {
+        "" => "main",
+        name => name,
+    }
 }
