@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Background, ControlPlane, Options, PATIENCE, Program, repository};
+use training_job_testing::cluster::{Background, ControlPlane, Options, WAIT_TIMEOUT, Program, repository};
 
 use super::{corpus, same};
 
@@ -121,7 +121,7 @@ async fn every_good_job_is_valid_and_the_same_after_a_go_webhook() {
 
 /// The API server calls webhooks some milliseconds after they were stored. There is no event to wait for.
 pub(crate) async fn until_asked(cluster: &ControlPlane, job: &Value) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !matches!(dry(cluster, job, "go").await, Ok((_, true)) | Err(_)) {
         assert!(Instant::now() < deadline, "the webhook is not asked");
         sleep(Duration::from_millis(20)).await;

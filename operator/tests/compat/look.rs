@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
-use training_job_testing::cluster::PATIENCE;
+use training_job_testing::cluster::WAIT_TIMEOUT;
 
 use super::compare::{Places, differences};
 use super::corpus::{Golden, Scenario, Step};
@@ -48,7 +48,7 @@ impl Memory {
             .steps
             .get(n)
             .ok_or("there are more steps than were recorded")?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut held = play.held();
         let did = std::mem::take(&mut play.did);
         let (found, events, now) = loop {
@@ -62,7 +62,7 @@ impl Memory {
                 None if job.is_some_and(has_deadline) => DEADLINE_QUIET,
                 None => RECORDING_QUIET,
                 Some(wrong) if wrong.is_empty() => QUIET,
-                Some(_) => PATIENCE,
+                Some(_) => WAIT_TIMEOUT,
             };
             let until = (Instant::now() + rest).min(deadline);
             match timeout_at(until, held.changed()).await {

@@ -55,7 +55,7 @@ async fn g01_a_job_deleted_at_any_call_of_its_making_leaves_nothing() {
         all.iter().all(|s| kept(&s.name_any()))
     })
     .await;
-    let deleted = |call: &&training_job_testing::cluster::Asked| call.verb == "delete";
+    let deleted = |call: &&training_job_testing::cluster::RecordedCall| call.verb == "delete";
     let deletes: Vec<_> = stage
         .proxy
         .calls()
@@ -99,7 +99,7 @@ async fn g07_in_a_namespace_that_goes_nothing_is_made_and_no_storm_blows() {
         .until_job("a", |job| job.metadata.deletion_timestamp.is_some())
         .await;
     held.lift();
-    let terminating = |call: &training_job_testing::cluster::Asked| {
+    let terminating = |call: &training_job_testing::cluster::RecordedCall| {
         call.verb == "create" && call.name.starts_with('a') && call.code == Some(403)
     };
     stage

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use training_job::{Metrics, Options};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program, repository};
+use training_job_testing::cluster::{Background, ControlPlane, WAIT_TIMEOUT, Program, repository};
 
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
@@ -70,7 +70,7 @@ impl Operator {
 
     /// Polls until a metric has at least this value, because there is no event for it.
     pub(crate) async fn wait_for_metric(&self, name: &str, least: f64) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let page = self.page("metrics", "/metrics").await.1;
             if value(&page, name).is_some_and(|value| value >= least) {
@@ -83,7 +83,7 @@ impl Operator {
 
     /// Waits until the operator reports that it is ready.
     pub(crate) async fn ready(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let (code, text) = self.page("health", "/readyz").await;
             if code == 200 {

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use training_job_testing::cluster::{PATIENCE, wait_for_all};
+use training_job_testing::cluster::{WAIT_TIMEOUT, wait_for_all};
 
 use crate::stage::{Stage, is, runs};
 
@@ -56,7 +56,7 @@ pub(crate) fn most_turns_late(order: &[String]) -> usize {
 pub(crate) async fn all_run(stage: &Stage<'_>, jobs: usize, pods: usize) -> Vec<String> {
     let mut running = BTreeMap::<String, BTreeSet<String>>::new();
     let (mut order, mut work) = (Vec::new(), JoinSet::new());
-    let mut deadline = Instant::now() + PATIENCE;
+    let mut deadline = Instant::now() + WAIT_TIMEOUT;
     let mut events = pin!(watcher(stage.pods(), watcher::Config::default()));
     while order.len() < jobs {
         let event = timeout_at(deadline, events.next()).await;
@@ -68,7 +68,7 @@ pub(crate) async fn all_run(stage: &Stage<'_>, jobs: usize, pods: usize) -> Vec<
         let of_job = running.entry(job.clone()).or_default();
         if runs(&pod) && of_job.insert(pod.name_any()) && of_job.len() == pods {
             order.push(job.clone());
-            deadline = Instant::now() + PATIENCE;
+            deadline = Instant::now() + WAIT_TIMEOUT;
             let (kubelet, names) = (stage.kubelet.clone(), of_job.clone());
             work.spawn(async move {
                 // The pod that decides the job ends last, because the job's end frees its capacity for others.

@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use training_job_testing::cluster::PATIENCE;
+use training_job_testing::cluster::WAIT_TIMEOUT;
 
 /// The number of pods that exist and have not ended, by job.
 type Present = BTreeMap<String, usize>;
@@ -74,7 +74,7 @@ impl History {
 
     async fn until(&self, look: impl FnMut(&Seen) -> bool) {
         let mut receiver = self.seen.subscribe();
-        let reached = timeout(PATIENCE, receiver.wait_for(look)).await;
+        let reached = timeout(WAIT_TIMEOUT, receiver.wait_for(look)).await;
         reached.expect("the watch of pods comes no further").unwrap();
     }
 

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use training_job_simulation::random::Random;
-use training_job_testing::cluster::PATIENCE;
+use training_job_testing::cluster::WAIT_TIMEOUT;
 
 use crate::jobs::{Kind, with_grace};
 use crate::stage::{Stage, is, of, runs};
@@ -315,7 +315,7 @@ impl Storm<'_, '_> {
         }
         let mut changed = self.changed_jobs();
         let mut left: Vec<_> = self.jobs.iter().collect();
-        let mut deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + WAIT_TIMEOUT;
         while !left.is_empty() {
             let Ok(name) = timeout_at(deadline, changed.next()).await else {
                 let names: Vec<_> = left.iter().map(|job| &job.name).collect();
@@ -328,7 +328,7 @@ impl Storm<'_, '_> {
             if self.is_over(job).await {
                 self.tell(&format!("{name} has succeeded"));
                 left.retain(|other| other.name != name);
-                deadline = Instant::now() + PATIENCE;
+                deadline = Instant::now() + WAIT_TIMEOUT;
             }
         }
         self.tell("over");

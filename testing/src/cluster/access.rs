@@ -16,7 +16,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::control_plane::ControlPlane;
 
 /// The user that tests act as.
@@ -149,7 +149,7 @@ impl ControlPlane {
         }}});
         let review: SelfSubjectAccessReview = serde_json::from_value(review).expect("it is a review");
         let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let answer = api
                 .create(&PostParams::default(), &review)
@@ -160,7 +160,7 @@ impl ControlPlane {
             }
             assert!(
                 Instant::now() < deadline,
-                "allowed in {PATIENCE:?}: still {}: {verb} {resource} in {namespace}",
+                "allowed in {WAIT_TIMEOUT:?}: still {}: {verb} {resource} in {namespace}",
                 !right
             );
             sleep(Duration::from_millis(20)).await;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::access::{ADMIN, config};
 use super::control_plane::{ControlPlane, Own};
 use super::process::Background;
-use super::{PATIENCE, servers};
+use super::{WAIT_TIMEOUT, servers};
 
 /// A server that may be down.
 pub(super) type Slot = Mutex<Option<Background>>;
@@ -36,7 +36,7 @@ impl Own {
 
     /// Waits until the API server reports that it is ready. It sends no signal, so this polls.
     pub(super) async fn ready(&self) -> Result<Config, String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let kubeconfig = self.directory.path().join(format!("{ADMIN}.kubeconfig"));
         let mut last = String::new();
         while Instant::now() < deadline {
@@ -49,7 +49,7 @@ impl Own {
             if let Some(state) = api_server {
                 return Err(format!("kube-apiserver: {state}"));
             }
-            match asked(&kubeconfig).await {
+            match request_config(&kubeconfig).await {
                 Ok(config) => return Ok(config),
                 Err(error) => last = error,
             }
@@ -59,13 +59,13 @@ impl Own {
             .as_ref()
             .map_or_else(String::new, Background::state);
         Err(format!(
-            "kube-apiserver: not ready in {PATIENCE:?} ({last}); {state}"
+            "kube-apiserver: not ready in {WAIT_TIMEOUT:?} ({last}); {state}"
         ))
     }
 }
 
 /// Checks that the API server reports that it is ready, and returns the client configuration.
-async fn asked(kubeconfig: &Path) -> Result<Config, String> {
+async fn request_config(kubeconfig: &Path) -> Result<Config, String> {
     let config = config(kubeconfig).await?;
     let client = Client::try_from(config.clone()).map_err(|e| e.to_string())?;
     let request = Request::get("/readyz")

@@ -10,7 +10,7 @@ use kube::runtime::wait::Condition;
 use tokio::time::{Instant, sleep};
 
 use super::control_plane::ControlPlane;
-use super::{PATIENCE, repository, wait};
+use super::{WAIT_TIMEOUT, repository, wait};
 
 impl ControlPlane {
     /// Applies `crds/` and awaits that the kinds are served. Once is enough; all but the first call await
@@ -52,19 +52,19 @@ impl ControlPlane {
     ///
     /// # Panics
     ///
-    /// If it is not after [`PATIENCE`].
+    /// If it is not after [`WAIT_TIMEOUT`].
     pub async fn served(&self, definition: &str) {
         let established = |d: Option<&CustomResourceDefinition>| is_crd_established().matches_object(d);
         let found = wait(Api::all(self.client()), definition, established).await;
         let spec = found.expect("an established definition is there").spec;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         for version in spec.versions.iter().filter(|version| version.served) {
             let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
             let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
             while let Err(error) = self.lists_and_names(&resource).await {
                 assert!(
                     Instant::now() < deadline,
-                    "{definition}: not served in {PATIENCE:?}: {error}"
+                    "{definition}: not served in {WAIT_TIMEOUT:?}: {error}"
                 );
                 sleep(Duration::from_millis(20)).await;
             }

@@ -28,7 +28,7 @@ pub use kubelet::Kubelet;
 pub use nodes::Nodes;
 pub use ports::free as free_port;
 pub use process::{Background, Program};
-pub use proxy::{Asked, Fault, Frozen, On, Planned, Proxy, Reply};
+pub use proxy::{Fault, Frozen, On, Planned, Proxy, RecordedCall, Reply};
 pub use rustix::process::Signal;
 pub use wait::{wait, wait_for_all};
 
@@ -37,7 +37,7 @@ pub use crate::repository;
 use std::time::Duration;
 
 /// The timeout of every wait, after which the test fails. It is long enough for a machine under load.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Returns the end of a text, for messages.
 fn tail(text: &str) -> String {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::directory::Directory;
-use super::{PATIENCE, tail};
+use super::{WAIT_TIMEOUT, tail};
 
 /// The shell becomes the program, so that the process and its exit status are the program's own. The shell's
 /// background process waits for the end of the test process, which is the only holder of the pipe.
@@ -98,7 +98,7 @@ impl Program {
         let shared = Arc::new(Shared {
             pid,
             running: Mutex::new(true),
-            seen: watch::Sender::new(Seen::default()),
+            output: watch::Sender::new(ProcessOutput::default()),
         });
         let attend = Arc::clone(&shared);
         let attendant = thread::spawn(move || attend.attend(child, output));
@@ -113,7 +113,7 @@ impl Program {
 
 /// The observed output and exit code of a process.
 #[derive(Default)]
-struct Seen {
+struct ProcessOutput {
     text: String,
     code: Option<i32>,
 }
@@ -122,7 +122,7 @@ struct Shared {
     pid: Pid,
     /// True while the process ID still belongs to the process.
     running: Mutex<bool>,
-    seen: watch::Sender<Seen>,
+    output: watch::Sender<ProcessOutput>,
 }
 
 impl Shared {
@@ -146,15 +146,16 @@ impl Shared {
         let code = status
             .ok()
             .and_then(|s| s.code().or_else(|| s.signal().map(|n| 128 + n)));
-        self.seen.send_modify(|seen| seen.code = Some(code.unwrap_or(-1)));
+        self.output
+            .send_modify(|output| output.code = Some(code.unwrap_or(-1)));
     }
 
     fn read(&self, output: PipeReader) {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
         while matches!(output.read_until(b'\n', &mut line), Ok(1..)) {
-            self.seen
-                .send_modify(|seen| seen.text.push_str(&String::from_utf8_lossy(&line)));
+            self.output
+                .send_modify(|output| output.text.push_str(&String::from_utf8_lossy(&line)));
             line.clear();
         }
     }
@@ -189,12 +190,12 @@ impl Background {
 
     /// Returns the output so far, standard output and standard error.
     pub fn text(&self) -> String {
-        self.shared.seen.borrow().text.clone()
+        self.shared.output.borrow().text.clone()
     }
 
     /// Returns the exit code if the program has ended, or 128 plus the signal number if a signal ended it.
     pub fn ended(&self) -> Option<i32> {
-        self.shared.seen.borrow().code
+        self.shared.output.borrow().code
     }
 
     /// Sends a signal, unless the program has ended.
@@ -204,7 +205,7 @@ impl Background {
 
     /// Waits for the end. Returns the exit code, or 128 plus the signal number.
     pub async fn exit_code(&self) -> i32 {
-        self.until("it to end", |seen| seen.code).await
+        self.until("it to end", |output| output.code).await
     }
 
     /// Waits for the first line that contains this text, and returns the line.
@@ -214,8 +215,8 @@ impl Background {
 
     /// Waits until this many lines contain this text, and returns them.
     pub async fn wait_for_lines(&self, text: &str, count: usize) -> Vec<String> {
-        self.until(&format!("{count} × {text:?}"), |seen| {
-            let whole = &seen.text[..seen.text.rfind('\n').map_or(0, |end| end + 1)];
+        self.until(&format!("{count} × {text:?}"), |output| {
+            let whole = &output.text[..output.text.rfind('\n').map_or(0, |end| end + 1)];
             let lines: Vec<_> = whole
                 .lines()
                 .filter(|line| line.contains(text))
@@ -227,11 +228,11 @@ impl Background {
     }
 
     /// Waits for a state of the program. Fails when the program has ended, because no more output will come.
-    async fn until<T>(&self, what: &str, look: impl Fn(&Seen) -> Option<T>) -> T {
-        let mut receiver = self.shared.seen.subscribe();
-        let awaited = receiver.wait_for(|seen| look(seen).is_some() || seen.code.is_some());
-        let found = match timeout(PATIENCE, awaited).await {
-            Ok(Ok(seen)) => look(&seen),
+    async fn until<T>(&self, what: &str, look: impl Fn(&ProcessOutput) -> Option<T>) -> T {
+        let mut receiver = self.shared.output.subscribe();
+        let awaited = receiver.wait_for(|output| look(output).is_some() || output.code.is_some());
+        let found = match timeout(WAIT_TIMEOUT, awaited).await {
+            Ok(Ok(output)) => look(&output),
             _ => None,
         };
         found.unwrap_or_else(|| panic!("{}: awaited {what}; {}", self.name, self.state()))

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::control_plane::ControlPlane;
 
 impl ControlPlane {
@@ -75,7 +75,7 @@ async fn watch_until<K, T>(
 where
     K: Resource + Clone + Debug + Send + DeserializeOwned + Serialize + 'static,
 {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     let path = api.resource_url().to_owned();
     let mut events = pin!(watch(api, only).default_backoff());
     let (mut all, mut listing) = (BTreeMap::new(), BTreeMap::new());
@@ -112,7 +112,7 @@ where
         }
     }
     panic!(
-        "{path} {what}: not as awaited in {PATIENCE:?}{}",
+        "{path} {what}: not as awaited in {WAIT_TIMEOUT:?}{}",
         last_state(&all, error)
     )
 }

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use training_job_testing::cluster::PATIENCE;
+use training_job_testing::cluster::WAIT_TIMEOUT;
 
 use crate::difference;
 use crate::masks::Masks;
@@ -168,7 +168,7 @@ impl Player {
         let begun = Instant::now();
         loop {
             let (code, body) = exchange(&self.client, request.clone().map(Body::from)).await;
-            let is_early = step.again && step.code != Some(code) && begun.elapsed() < PATIENCE;
+            let is_early = step.again && step.code != Some(code) && begun.elapsed() < WAIT_TIMEOUT;
             if !is_early {
                 return json!({"code": code, "body": body});
             }
@@ -218,7 +218,7 @@ async fn exchange(client: &Client, request: Request<Body>) -> (u16, Value) {
     let response = client.send(request).await.expect("a response");
     let code = response.status().as_u16();
     // If the server opened a watch instead of rejecting it, the body never ends.
-    let Ok(bytes) = timeout(PATIENCE, response.into_body().collect_bytes()).await else {
+    let Ok(bytes) = timeout(WAIT_TIMEOUT, response.into_body().collect_bytes()).await else {
         return (code, Value::from(NOTHING));
     };
     let bytes = bytes.expect("a body");

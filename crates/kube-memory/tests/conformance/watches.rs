@@ -7,7 +7,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 use tokio::time::timeout;
-use training_job_testing::cluster::PATIENCE;
+use training_job_testing::cluster::WAIT_TIMEOUT;
 
 /// The value for a line that did not arrive in time.
 pub(crate) const NOTHING: &str = "nothing came";
@@ -32,7 +32,7 @@ impl Watch {
     /// Returns the next event, or `None` at the end. Periodic bookmarks are skipped.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            let Ok(line) = timeout(PATIENCE, self.lines.next()).await else {
+            let Ok(line) = timeout(WAIT_TIMEOUT, self.lines.next()).await else {
                 return Some(Value::from(NOTHING));
             };
             let line = line?.expect("the watch is not cut off");

@@ -76,7 +76,7 @@ async fn b11_a_token_that_is_worth_nothing_any_more_is_read_anew() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     stage.create(job("after", 1)).await;
-    let refused = |call: &training_job_testing::cluster::Asked| call.code == Some(401);
+    let refused = |call: &training_job_testing::cluster::RecordedCall| call.code == Some(401);
     stage.proxy.until_call("a refusal with 401", refused).await;
     let second = cluster
         .kubeconfig_for_service_account(&namespace, "operator")

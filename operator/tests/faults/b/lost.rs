@@ -30,7 +30,7 @@ async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
             .await;
     };
     life("probe").await;
-    let writes = |call: &training_job_testing::cluster::Asked| {
+    let writes = |call: &training_job_testing::cluster::RecordedCall| {
         call.writes() && call.name.starts_with("probe") && call.resource != "events"
     };
     // Services, pods, deletions of both, and two or three statuses.

@@ -10,7 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Background, ControlPlane, Options, PATIENCE, free_port};
+use training_job_testing::cluster::{Background, ControlPlane, Options, WAIT_TIMEOUT, free_port};
 
 use super::queue::{QUEUE, is_suspended};
 use crate::built;
@@ -89,7 +89,7 @@ async fn in_effect(plane: &ControlPlane) {
         dry_run: true,
         ..PostParams::default()
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_suspended(&jobs.create(&dry, &job).await.unwrap()) {
         assert!(Instant::now() < deadline, "the webhooks are not asked");
         sleep(Duration::from_millis(20)).await;

@@ -5,12 +5,12 @@
 //! ([`Fault`]), and returns a [`Planned`] that counts how often the fault occurred. A test should check that count,
 //! because without a matching call it tests nothing.
 
-mod asked;
+mod recorded_call;
 mod rule;
 mod serve;
 mod watches;
 
-pub use asked::Asked;
+pub use recorded_call::RecordedCall;
 pub use rule::{Fault, On, Planned, Reply};
 pub use watches::Frozen;
 
@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use super::access::{config, read};
 use super::control_plane::ControlPlane;
-use super::{PATIENCE, tail};
+use super::{WAIT_TIMEOUT, tail};
 use rule::Rule;
 use watches::Stream;
 
@@ -46,7 +46,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    calls: Vec<Asked>,
+    calls: Vec<RecordedCall>,
     rules: Vec<Arc<Rule>>,
     streams: Vec<Arc<Stream>>,
 }
@@ -68,17 +68,17 @@ impl Shared {
                 let _ = changes.changed().await;
             }
         };
-        match timeout(PATIENCE, awaited).await {
+        match timeout(WAIT_TIMEOUT, awaited).await {
             Ok(found) => found,
             Err(_) => panic!(
-                "the proxy: awaited {what} for {PATIENCE:?}; its last calls:\n{}",
+                "the proxy: awaited {what} for {WAIT_TIMEOUT:?}; its last calls:\n{}",
                 self.last_calls()
             ),
         }
     }
 
     fn last_calls(&self) -> String {
-        let calls: Vec<_> = self.lock().calls.iter().map(Asked::summary).collect();
+        let calls: Vec<_> = self.lock().calls.iter().map(RecordedCall::summary).collect();
         tail(&calls.join("\n"))
     }
 }
@@ -149,7 +149,7 @@ impl Proxy {
     }
 
     /// Returns all calls so far, in the order of their arrival.
-    pub fn calls(&self) -> Vec<Asked> {
+    pub fn calls(&self) -> Vec<RecordedCall> {
         self.shared.lock().calls.clone()
     }
 
@@ -164,17 +164,17 @@ impl Proxy {
     }
 
     /// Waits until this many matching calls have succeeded, and returns them.
-    pub async fn wait_for(&self, on: &On, count: usize) -> Vec<Asked> {
+    pub async fn wait_for(&self, on: &On, count: usize) -> Vec<RecordedCall> {
         let done = |state: &State| {
-            let good = |call: &&Asked| on.is_meant(call) && call.code.is_some_and(|c| c < 300);
-            let calls: Vec<Asked> = state.calls.iter().filter(good).cloned().collect();
+            let good = |call: &&RecordedCall| on.is_meant(call) && call.code.is_some_and(|c| c < 300);
+            let calls: Vec<RecordedCall> = state.calls.iter().filter(good).cloned().collect();
             (calls.len() >= count).then_some(calls)
         };
         self.shared.until(&format!("{count} × {on:?}"), done).await
     }
 
     /// Waits for a call that `look` accepts, with or without a response.
-    pub async fn until_call(&self, what: &str, look: impl Fn(&Asked) -> bool) -> Asked {
+    pub async fn until_call(&self, what: &str, look: impl Fn(&RecordedCall) -> bool) -> RecordedCall {
         let found = |state: &State| state.calls.iter().find(|call| look(call)).cloned();
         self.shared.until(what, found).await
     }

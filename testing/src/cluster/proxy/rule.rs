@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Asked, Shared, status};
+use super::{RecordedCall, Shared, status};
 
 /// A selection of calls.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl On {
     }
 
     /// Returns true if this is such a call, regardless of the number of earlier calls.
-    pub(super) fn is_meant(&self, call: &Asked) -> bool {
+    pub(super) fn is_meant(&self, call: &RecordedCall) -> bool {
         let resource = |wanted: &str| match wanted.split_once('/') {
             Some((resource, sub)) => call.resource == resource && call.subresource == sub,
             None => call.resource == wanted && call.subresource.is_empty(),
@@ -212,7 +212,7 @@ impl Rule {
     }
 
     /// Returns true if the rule applies to this call, and counts the call.
-    pub(super) fn takes(&self, call: &Asked) -> bool {
+    pub(super) fn takes(&self, call: &RecordedCall) -> bool {
         if *self.lifted.borrow() || !self.on.is_meant(call) {
             return false;
         }

@@ -19,10 +19,10 @@ use tokio::task::JoinSet;
 
 use super::rule::{Fault, Reply, Rule};
 use super::watches::{Part, Stream};
-use super::{Asked, Shared};
+use super::{RecordedCall, Shared};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+type ApiResponse = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// Serves connections until it is dropped, which closes them.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
@@ -46,11 +46,11 @@ async fn attend(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 /// Returns a response, or an error, which closes the connection.
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, BoxError> {
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<ApiResponse, BoxError> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     let request = Request::from_parts(head, ());
-    let (number, rule) = enter(&shared, Asked::of(&request, &body));
+    let (number, rule) = enter(&shared, RecordedCall::of(&request, &body));
     let forward = Forward {
         shared: &shared,
         number,
@@ -63,7 +63,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
     forward.through(&rule).await
 }
 
-fn enter(shared: &Shared, mut call: Asked) -> (usize, Option<Arc<Rule>>) {
+fn enter(shared: &Shared, mut call: RecordedCall) -> (usize, Option<Arc<Rule>>) {
     let mut state = shared.lock();
     let rule = state.rules.iter().find(|rule| rule.takes(&call)).cloned();
     call.faulty = rule.is_some();
@@ -83,24 +83,24 @@ struct Forward<'a> {
 }
 
 impl Forward<'_> {
-    async fn through(self, rule: &Rule) -> Result<Answer, BoxError> {
+    async fn through(self, rule: &Rule) -> Result<ApiResponse, BoxError> {
         let shared = self.shared;
         match &rule.fault {
             Fault::Refused(reply) => {
                 rule.happens(shared);
-                Ok(said(reply))
+                Ok(canned_response(reply))
             }
             Fault::Misreported(reply) => {
-                self.asked().await?;
+                self.send().await?;
                 rule.happens(shared);
-                Ok(said(reply))
+                Ok(canned_response(reply))
             }
             Fault::Lost => {
                 rule.happens(shared);
                 Err("lost".into())
             }
             Fault::AnswerLost => {
-                self.asked().await?;
+                self.send().await?;
                 rule.happens(shared);
                 Err("lost".into())
             }
@@ -110,7 +110,7 @@ impl Forward<'_> {
                 Err("lost".into())
             }
             Fault::Unanswered => {
-                self.asked().await?;
+                self.send().await?;
                 rule.happens(shared);
                 rule.lifted().await;
                 Err("lost".into())
@@ -126,7 +126,7 @@ impl Forward<'_> {
                 self.whole(usize::MAX).await
             }
             Fault::BrokenOff => {
-                let (head, body) = self.asked().await?.into_parts();
+                let (head, body) = self.send().await?.into_parts();
                 let body = body.collect().await?.to_bytes();
                 rule.happens(shared);
                 let half: [Part; 2] = [Ok(body.slice(..body.len() / 2)), Err("lost".into())];
@@ -151,7 +151,7 @@ impl Forward<'_> {
     }
 
     /// Sends the call to the API server.
-    async fn asked(self) -> Result<Response<Body>, BoxError> {
+    async fn send(self) -> Result<Response<Body>, BoxError> {
         let (mut head, ()) = self.request.into_parts();
         for name in [
             HOST,
@@ -173,13 +173,13 @@ impl Forward<'_> {
     }
 
     /// Sends the call to the API server and passes on the whole response, or this many events of a watch.
-    async fn whole(self, events: usize) -> Result<Answer, BoxError> {
+    async fn whole(self, events: usize) -> Result<ApiResponse, BoxError> {
         let shared = self.shared;
         let (verb, resource) = {
             let call = &shared.lock().calls[self.number];
             (call.verb, call.resource.clone())
         };
-        let (head, body) = self.asked().await?.into_parts();
+        let (head, body) = self.send().await?.into_parts();
         if verb != "watch" || !head.status.is_success() {
             let body = body.collect().await?.to_bytes();
             return Ok(Response::from_parts(head, full(body)));
@@ -201,7 +201,7 @@ fn full(body: Bytes) -> UnsyncBoxBody<Bytes, BoxError> {
     Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
-fn said(reply: &Reply) -> Answer {
+fn canned_response(reply: &Reply) -> ApiResponse {
     let mut answer = Response::builder()
         .status(reply.code)
         .header(CONTENT_TYPE, reply.content_type);

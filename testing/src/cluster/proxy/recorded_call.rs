@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A call that a program made.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedCall {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
     /// The plural, such as `pods`; empty for paths like `/version`.
@@ -26,7 +26,7 @@ pub struct Asked {
     pub faulty: bool,
 }
 
-impl Asked {
+impl RecordedCall {
     pub(super) fn of(request: &Request<()>, body: &[u8]) -> Self {
         let query = request.uri().query().unwrap_or_default();
         let parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
@@ -96,7 +96,7 @@ mod tests {
 
     fn summary(method: &str, uri: &str, body: &str) -> String {
         let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-        Asked::of(&request, body.as_bytes()).summary()
+        RecordedCall::of(&request, body.as_bytes()).summary()
     }
 
     #[test]
