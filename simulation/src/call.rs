@@ -8,10 +8,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 pub(crate) type CallError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a response.
-pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, CallError>;
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, CallError>;
 
 /// The response to a call.
-pub(crate) type Answer = Response<AnswerBody>;
+pub(crate) type ApiResponse = Response<ResponseBody>;
 
 /// An API call of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]

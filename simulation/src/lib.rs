@@ -23,8 +23,10 @@
 //! call  random
 //! ```
 
-// This crate is a test tool: an impossible state is a bug in the tool, so it may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "this is a test tool: an impossible state is a bug in the tool"
+)]
 
 pub mod call;
 pub mod faults;

@@ -1,7 +1,11 @@
-//! `sim`: many runs, one run again, or every fault at every call.
+//! `sim`: runs many seeds, one seed, or every fault at every call, and measures.
 
-// A tool for people: it prints.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "this is a tool for developers, which prints its results"
+)]
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -21,14 +25,14 @@ use training_job_simulation::scenario::Scenario;
 use training_job_simulation::scenario::config::{RunConfig, SEED_VERSION};
 use training_job_simulation::scenario::workloads;
 
-/// How often the progress of many seeds is printed.
-const PROGRESS: Duration = Duration::from_secs(10);
+/// The time between two lines of progress of many seeds.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many jobs clusters have in which growth is measured.
-const GROWTH: [u64; 5] = [100, 300, 1_000, 3_000, 10_000];
+/// The numbers of jobs in the clusters whose growth is measured.
+const GROWTH_CLUSTER_SIZES: [u64; 5] = [100, 300, 1_000, 3_000, 10_000];
 
-/// By which power of the jobs in a cluster the CPU for one of them may grow.
-const STEEPEST: f64 = 0.1;
+/// The CPU for one job may grow with this power of the number of jobs in the cluster.
+const MAX_GROWTH_EXPONENT: f64 = 0.1;
 
 // A run mostly allocates and frees small objects.
 #[global_allocator]
@@ -42,7 +46,7 @@ struct Arguments {
     /// The number of threads.
     #[arg(long, global = true, default_value_t = 2)]
     threads: u32,
-    /// The version of what seeds mean, as in regressions.txt.
+    /// The seed version, as in regressions.txt.
     #[arg(long, global = true, default_value_t = SEED_VERSION, value_parser = clap::value_parser!(u32).range(1..=i64::from(SEED_VERSION)))]
     settings: u32,
 }
@@ -78,10 +82,10 @@ enum Command {
         /// The number of pods of each.
         #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
         pods: u32,
-        /// The most memory that it may take, in MiB: operators, API server, history and all.
+        /// The limit of memory in MiB, including operators, API server and history.
         #[arg(long)]
         most_memory: Option<u64>,
-        /// End each watch as soon as it has told so many events.
+        /// End each watch after this number of events.
         #[arg(long)]
         watch_ends: Option<u64>,
     },
@@ -148,7 +152,7 @@ fn run_seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     let report = std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
-            while ended.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 print_progress(begun.elapsed());
             }
         });
@@ -165,9 +169,12 @@ fn run_seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
 
 fn run_lives(count: u64, threads: u32) -> bool {
     let begun = Instant::now();
-    let simulations = count.div_ceil(lives::JOBS);
+    let simulations = count.div_ceil(lives::JOBS_IN_A_SIMULATION);
     parallel(simulations, threads, |_, _| lives::live());
-    let (count, seconds) = (simulations * lives::JOBS, begun.elapsed().as_secs_f64());
+    let (count, seconds) = (
+        simulations * lives::JOBS_IN_A_SIMULATION,
+        begun.elapsed().as_secs_f64(),
+    );
     let rate = count as f64 / seconds / f64::from(threads);
     println!(
         "{count} jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
@@ -211,7 +218,7 @@ fn peak_memory() -> u64 {
 
 fn run_growth() -> bool {
     println!("{:>8} {:>14} {:>16}", "jobs", "a change, µs", "one job more, µs");
-    let costs = GROWTH.map(|jobs| {
+    let costs = GROWTH_CLUSTER_SIZES.map(|jobs| {
         let cost = growth::measure(jobs);
         println!(
             "{jobs:>8} {:>14.1} {:>16.1}",
@@ -226,10 +233,10 @@ fn run_growth() -> bool {
     ];
     println!("{:>8} {:>14.3} {:>16.3}", "slope", slopes[0], slopes[1]);
     let steepest = slopes[0].max(slopes[1]);
-    let passed = steepest <= STEEPEST;
+    let passed = steepest <= MAX_GROWTH_EXPONENT;
     if !passed {
         eprintln!(
-            "sim: the operator's CPU for one job grows with the power {steepest:.3} of the jobs in the cluster, and not {STEEPEST} at most"
+            "sim: the operator's CPU for one job grows with the power {steepest:.3} of the jobs in the cluster, and not {MAX_GROWTH_EXPONENT} at most"
         );
     }
     passed

@@ -1,9 +1,6 @@
 //! A part of `make sim`: the seeds that once violated an invariant, some other seeds, and deaths at every call of
 //! some workloads.
 
-// A test fails by a panic.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::call::{Answer, AnswerBody, Call, CallError};
+use crate::call::{ApiResponse, Call, CallError, ResponseBody};
 use crate::random::Random;
 
 /// A fault of a call.
@@ -142,10 +142,10 @@ impl CallFault {
         is_watch: bool,
         deliver: D,
         kill: impl FnOnce(),
-    ) -> Result<Answer, CallError>
+    ) -> Result<ApiResponse, CallError>
     where
         D: FnOnce(u64) -> F + Send + 'static,
-        F: Future<Output = Result<Answer, CallError>> + Send + 'static,
+        F: Future<Output = Result<ApiResponse, CallError>> + Send + 'static,
     {
         match self {
             Self::Refused(code, reason) => refusal(code, reason),
@@ -215,7 +215,7 @@ impl CallFault {
 }
 
 /// Returns the first half of a response.
-async fn truncated(is_watch: bool, whole: Answer) -> Result<Answer, CallError> {
+async fn truncated(is_watch: bool, whole: ApiResponse) -> Result<ApiResponse, CallError> {
     if is_watch {
         // A watch that ends within a line is handled like any other end of a watch.
         return answer(200, "{\"type\":\"MODIFIED\",\"obj".to_owned());
@@ -240,17 +240,17 @@ fn status(status: &str, code: u16, reason: &str) -> Value {
     })
 }
 
-fn refusal(code: u16, reason: &str) -> Result<Answer, CallError> {
+fn refusal(code: u16, reason: &str) -> Result<ApiResponse, CallError> {
     answer(code, status("Failure", code, reason).to_string())
 }
 
-fn answer(code: u16, body: String) -> Result<Answer, CallError> {
+fn answer(code: u16, body: String) -> Result<ApiResponse, CallError> {
     let mut answer = Response::new(body_from(body.into()));
     *answer.status_mut() = http::StatusCode::from_u16(code)?;
     Ok(answer)
 }
 
-fn body_from(bytes: Bytes) -> AnswerBody {
+fn body_from(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(CallError::from).boxed_unsync()
 }
 

@@ -26,7 +26,7 @@ pub enum ClusterFault {
     /// restore.
     Restore,
     /// From now on the capacity for gangs is this many pods, or unlimited if it is `None`. Bound pods stay bound.
-    Room(Option<usize>),
+    Capacity(Option<usize>),
 }
 
 /// A type of cluster fault, which a seed enables or not.
@@ -46,8 +46,8 @@ pub enum ClusterFaultType {
     Restore,
     /// Leads to [`ClusterFault::EndWatches`].
     EndWatches,
-    /// Leads to [`ClusterFault::Room`].
-    Room,
+    /// Leads to [`ClusterFault::Capacity`].
+    Capacity,
 }
 
 impl ClusterFaultType {
@@ -76,11 +76,11 @@ impl ClusterFaultType {
                 vec![(at, ClusterFault::SetClock(ahead))]
             }
             Self::Restore => vec![(at, ClusterFault::Backup), (later, ClusterFault::Restore)],
-            Self::Room => {
-                let room = |random: &mut Random| Some(random.between(0, 6) as usize);
+            Self::Capacity => {
+                let capacity = |random: &mut Random| Some(random.between(0, 6) as usize);
                 vec![
-                    (at, ClusterFault::Room(room(random))),
-                    (later, ClusterFault::Room(room(random))),
+                    (at, ClusterFault::Capacity(capacity(random))),
+                    (later, ClusterFault::Capacity(capacity(random))),
                 ]
             }
             Self::EndWatches => {

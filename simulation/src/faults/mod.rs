@@ -34,7 +34,7 @@
 //! | `Kill` | all operators are killed and started again |
 //! | `SetClock` | the operators' clocks jump |
 //! | `Backup`, `Restore` | the cluster is restored from a backup |
-//! | `Room` | the capacity of a cluster with a gang scheduler is limited to a number of pods |
+//! | `Capacity` | the capacity of a cluster with a gang scheduler is limited to a number of pods |
 //!
 //! # Pods and their nodes: [`PodFate`], played by the [`kubelet`](crate::world::kubelet)
 //!

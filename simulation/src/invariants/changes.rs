@@ -289,7 +289,7 @@ fn no_churn(m: &CheckedChange<'_>) -> Option<String> {
 }
 
 /// The highest plausible count of restarts. A higher count was not written by an operator.
-const MOST_RESTARTS: i64 = 500_000_000;
+const MAX_PLAUSIBLE_RESTARTS: i64 = 500_000_000;
 
 /// Returns true for a time that an operator may have written.
 fn is_time(value: &Value) -> bool {
@@ -305,7 +305,7 @@ fn honest_counters(m: &CheckedChange<'_>) -> Option<String> {
     }
     let (before, after) = (m.before(), m.object());
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
-    if restarts(before) <= MOST_RESTARTS && restarts(after) < restarts(before) {
+    if restarts(before) <= MAX_PLAUSIBLE_RESTARTS && restarts(after) < restarts(before) {
         return m.violation("the count of restarts fell");
     }
     let start = |job: &Object| job["status"]["startTime"].clone();

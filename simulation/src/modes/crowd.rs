@@ -15,19 +15,19 @@ use crate::modes::settle::{Blockers, check_idle, wait_until_settled};
 use crate::simulation::{Setup, Simulation, on_paused_clock, train};
 
 /// The latency of each call and of its response, in milliseconds each.
-const CALL: u64 = 10;
+const CALL_LATENCY_MILLIS: u64 = 10;
 
 /// The run time of pods, in seconds. Schedulers run ten minutes longer.
-const RUN: u64 = 36_000;
+const POD_RUN_SECONDS: u64 = 36_000;
 
 /// The number of seconds without changes that ends a phase.
-const QUIET: u64 = 30;
+const QUIET_SECONDS: u64 = 30;
 
 /// The maximum number of calls in flight when an operator is killed. The next operator repeats these calls.
-const UNDER_WAY: u64 = 64;
+const MAX_CALLS_IN_FLIGHT: u64 = 64;
 
 /// The number of objects in a page of a list.
-const PAGE: u64 = 500;
+const OBJECTS_IN_A_PAGE: u64 = 500;
 
 /// The number of jobs, and the number of pods of each: a scheduler, a server, and workers for the rest.
 #[derive(Clone, Copy, Debug)]
@@ -76,10 +76,10 @@ impl CrowdSummary {
     /// when an operator was killed. A job may have a handful of events, and a few status writes more while very many
     /// pods change. Each operator lists once.
     fn costs_too_much(&self, size: Size) -> Vec<String> {
-        let pages = |objects: u64| 3 * (objects + UNDER_WAY).div_ceil(PAGE);
+        let pages = |objects: u64| 3 * (objects + MAX_CALLS_IN_FLIGHT).div_ceil(OBJECTS_IN_A_PAGE);
         let most = [
-            ("create pods", size.all_pods() + UNDER_WAY),
-            ("create services", size.all_pods() + UNDER_WAY),
+            ("create pods", size.all_pods() + MAX_CALLS_IN_FLIGHT),
+            ("create services", size.all_pods() + MAX_CALLS_IN_FLIGHT),
             ("create events", 8 * size.jobs),
             ("patch mxjobs/status", 6 * size.jobs + size.all_pods() / 100),
             ("list configmaps", 3),
@@ -135,9 +135,9 @@ impl<F: FnMut(&Phase)> Crowd<F> {
     fn new(size: Size, on_phase: F) -> Self {
         let setup = Setup::mxjobs(|name, _| {
             PodFate::Succeeds(if name.contains("scheduler") {
-                RUN + 600
+                POD_RUN_SECONDS + 600
             } else {
-                RUN
+                POD_RUN_SECONDS
             })
         });
         // Reconciles of thousands of jobs queue behind each other, while watches do not wait.
@@ -158,7 +158,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
                     reached.notify_one();
                 }
             }
-            (call.verb != "watch").then_some(CallFault::Slow(CALL, CALL))
+            (call.verb != "watch").then_some(CallFault::Slow(CALL_LATENCY_MILLIS, CALL_LATENCY_MILLIS))
         });
         Self {
             sim,
@@ -197,7 +197,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         self.sim.start();
         // One watch each for jobs, pods, services and ConfigMaps.
         while self.sim.network.count("watch", "") < 4 {
-            tokio::time::sleep(Duration::from_millis(CALL)).await;
+            tokio::time::sleep(Duration::from_millis(CALL_LATENCY_MILLIS)).await;
         }
         let took = self.begun.elapsed();
         self.wait_until_quiet().await;
@@ -206,7 +206,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
 
     async fn succeed(&mut self) {
         let first = self.sim.history.now() / 1_000;
-        self.sim.advance(RUN.saturating_sub(first)).await;
+        self.sim.advance(POD_RUN_SECONDS.saturating_sub(first)).await;
         self.begun = Instant::now();
         self.sim.advance(600).await;
         let took = self.wait_until_quiet().await;
@@ -222,13 +222,13 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         self.end_phase("all jobs are deleted", took);
     }
 
-    /// Waits until nothing has changed for `QUIET` seconds. Returns the time until the last change.
+    /// Waits until nothing has changed for `QUIET_SECONDS` seconds. Returns the time until the last change.
     async fn wait_until_quiet(&self) -> Duration {
         loop {
-            self.sim.advance(QUIET).await;
+            self.sim.advance(QUIET_SECONDS).await;
             let now = self.sim.history.now();
             let since = Duration::from_millis(now - self.sim.monitor.last_change());
-            if since >= Duration::from_secs(QUIET) {
+            if since >= Duration::from_secs(QUIET_SECONDS) {
                 return self.begun.elapsed().saturating_sub(since);
             }
         }

@@ -24,16 +24,16 @@ use crate::faults::PodFate;
 use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 
 /// The number of measurements. The minimum is used, because other load on the machine only adds time.
-const ROUNDS: u64 = 15;
+const MEASUREMENTS: u64 = 15;
 
 /// The number of jobs that are edited, or created and deleted, in a round.
-const BATCH: u64 = 20;
+const JOBS_IN_A_BATCH: u64 = 20;
 
 /// A number of bytes larger than a processor's caches.
-const CACHES: usize = 128 << 20;
+const CACHE_BYTES: usize = 128 << 20;
 
 /// The number of seconds for the operator to process a batch, or the first jobs.
-const CALM: u64 = 60;
+const SETTLE_SECONDS: u64 = 60;
 
 /// The CPU cost of changes in a cluster with this many jobs.
 #[derive(Clone, Copy, Debug)]
@@ -58,27 +58,29 @@ pub fn measure(jobs: u64) -> Cost {
             change: f64::INFINITY,
             one_more: f64::INFINITY,
         };
-        let mut elsewhere = vec![0_u8; CACHES];
-        for round in 0..ROUNDS {
+        let mut elsewhere = vec![0_u8; CACHE_BYTES];
+        for round in 0..MEASUREMENTS {
             cool(&mut elsewhere);
             let before = operator.spent();
-            for n in 0..BATCH {
+            for n in 0..JOBS_IN_A_BATCH {
                 // Not neighbors, because neighbors are adjacent in memory.
-                let name = format!("job-{}", (round * BATCH + n) * 7_919 % jobs);
+                let name = format!("job-{}", (round * JOBS_IN_A_BATCH + n) * 7_919 % jobs);
                 let note = json!({"metadata": {"annotations": {"round": round.to_string()}}});
                 sim.edit(&name, note).await;
             }
-            sim.advance(CALM).await;
+            sim.advance(SETTLE_SECONDS).await;
             cost.change = cost.change.min(each(operator.spent() - before));
 
-            let names: Vec<String> = (0..BATCH).map(|n| format!("more-{round}-{n}")).collect();
+            let names: Vec<String> = (0..JOBS_IN_A_BATCH)
+                .map(|n| format!("more-{round}-{n}"))
+                .collect();
             cool(&mut elsewhere);
             let before = operator.spent();
             create(&sim, &names).await;
             for name in &names {
                 sim.delete(name).await;
             }
-            sim.advance(CALM).await;
+            sim.advance(SETTLE_SECONDS).await;
             cost.one_more = cost.one_more.min(each(operator.spent() - before));
         }
         cost
@@ -94,7 +96,7 @@ fn cool(elsewhere: &mut [u8]) {
 }
 
 fn each(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / BATCH as f64
+    nanoseconds as f64 / JOBS_IN_A_BATCH as f64
 }
 
 /// Returns the exponent by which the costs grow with the number of jobs: the slope of the least-squares line through
@@ -130,7 +132,7 @@ async fn create(sim: &Simulation, names: &[String]) {
     for name in names {
         sim.create(train(name, &SMALL)).await;
     }
-    sim.advance(CALM).await;
+    sim.advance(SETTLE_SECONDS).await;
     for name in names {
         assert_eq!(sim.conditions(name), "Created Running", "{name}");
     }

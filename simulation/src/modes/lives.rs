@@ -8,9 +8,9 @@ use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 use crate::world::direct::{path, send};
 
 /// The number of jobs in one simulation.
-pub const JOBS: u64 = 10;
+pub const JOBS_IN_A_SIMULATION: u64 = 10;
 
-/// Creates [`JOBS`] jobs of four pods in one simulation. They run, succeed and are deleted.
+/// Creates [`JOBS_IN_A_SIMULATION`] jobs of four pods in one simulation. They run, succeed and are deleted.
 ///
 /// # Panics
 /// Panics if a job does not succeed, or an invariant is violated.
@@ -18,7 +18,7 @@ pub fn live() {
     on_paused_clock(async {
         let sim =
             Simulation::new(|name, _| PodFate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
-        let names: Vec<String> = (0..JOBS).map(|n| format!("job-{n}")).collect();
+        let names: Vec<String> = (0..JOBS_IN_A_SIMULATION).map(|n| format!("job-{n}")).collect();
         for name in &names {
             let (code, why) = send(
                 &sim.cluster,

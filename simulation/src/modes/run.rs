@@ -20,7 +20,7 @@ use crate::world::job;
 use crate::world::kubelet::PodFates;
 
 /// The limit of calls in ten seconds. More calls are a storm (I9).
-const MOST_CALLS: u64 = 400;
+const MAX_CALLS_IN_TEN_SECONDS: u64 = 400;
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
@@ -121,7 +121,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
     sim.history.note("all is well again");
     sim.network.heal();
     sim.set_clock(0);
-    sim.set_room(None);
+    sim.set_capacity(None);
     sim.cluster.cut_watches(None);
     // Operators that died earlier are replaced first.
     sim.advance_until(Instant::now() + Duration::from_secs(1)).await;
@@ -210,7 +210,7 @@ fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Ve
     }
     let calls = sim.network.most_in_ten_seconds();
     // Each new operator lists everything.
-    let allowed = MOST_CALLS + 60 * sim.network.operators();
+    let allowed = MAX_CALLS_IN_TEN_SECONDS + 60 * sim.network.operators();
     if calls > allowed {
         violated("I9", format!("{calls} calls in ten seconds"));
     }

@@ -7,10 +7,10 @@ use crate::scenario::users;
 use crate::simulation::Simulation;
 
 /// The maximum time for a cluster to settle, in seconds. The operator's backoff grows to 375 s.
-const LONGEST: u64 = 1_800;
+const SETTLE_TIMEOUT_SECONDS: u64 = 1_800;
 
 /// The number of seconds without changes after which a cluster counts as settled.
-const QUIET: u64 = 30;
+const QUIET_SECONDS: u64 = 30;
 
 /// The handling of objects that block jobs if the cluster does not settle by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub async fn wait_until_settled(sim: &mut Simulation, blockers: Blockers) -> Vec
     loop {
         sim.advance_replacing_dead(5).await;
         waited += 5;
-        let quiet = sim.history.now().saturating_sub(sim.monitor.last_change()) >= QUIET * 1_000;
+        let quiet = sim.history.now().saturating_sub(sim.monitor.last_change()) >= QUIET_SECONDS * 1_000;
         let quiet = quiet && !sim.has_pending_steps();
-        if !quiet && waited < LONGEST {
+        if !quiet && waited < SETTLE_TIMEOUT_SECONDS {
             continue;
         }
         let mut problems = sim.settled().problems();
@@ -46,7 +46,7 @@ pub async fn wait_until_settled(sim: &mut Simulation, blockers: Blockers) -> Vec
         if problems.is_empty() && quiet {
             return Vec::new();
         }
-        if waited >= LONGEST {
+        if waited >= SETTLE_TIMEOUT_SECONDS {
             let at = sim.history.now();
             let mut violations: Vec<_> = problems
                 .into_iter()

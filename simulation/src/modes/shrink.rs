@@ -8,7 +8,7 @@ use crate::scenario::interventions::{Intervention, ScheduledIntervention};
 use crate::world::job_type::JobType;
 
 /// The maximum number of runs of one search.
-const MOST_RUNS: u32 = 600;
+const MAX_RUNS: u32 = 600;
 
 /// Returns the smallest scenario found whose first violated invariant is `id`, like that of `scenario`. Returns
 /// `None` if `scenario` does not violate it when its faults are listed instead of drawn.
@@ -28,7 +28,7 @@ pub fn shrink(scenario: &Scenario, id: &str) -> Option<Scenario> {
         best = search.with_fewer_interventions(best);
         best = search.with_fewer_faults(best);
         best = search.with_calmer_config(best);
-        if size(&best) == before || search.runs >= MOST_RUNS {
+        if size(&best) == before || search.runs >= MAX_RUNS {
             return Some(best);
         }
     }
@@ -46,7 +46,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn violates(&mut self, scenario: &Scenario) -> bool {
         self.runs += 1;
-        self.runs <= MOST_RUNS && run(scenario).violations.first().is_some_and(|v| v.id == self.id)
+        self.runs <= MAX_RUNS && run(scenario).violations.first().is_some_and(|v| v.id == self.id)
     }
 
     /// Removes all interventions of one job at a time.

@@ -85,7 +85,7 @@ impl InterventionType {
         Self::User(UserActionType::SpoilObject),
         Self::User(UserActionType::Queue),
         Self::User(UserActionType::SpoilGroup),
-        Self::Fault(ClusterFaultType::Room),
+        Self::Fault(ClusterFaultType::Capacity),
         Self::User(UserActionType::Vandalize),
         Self::User(UserActionType::SpoilStatus),
     ];

@@ -16,7 +16,7 @@ use crate::scenario::users::UserAction;
 use crate::world::job::{self, JobType};
 
 /// The seconds between the actions of users, long enough for delays by faults.
-const BETWEEN_ACTIONS: u64 = 400;
+const SECONDS_BETWEEN_ACTIONS: u64 = 400;
 
 /// A small scenario with one feature.
 pub struct Workload {
@@ -90,8 +90,8 @@ fn workload(
     if jobs.iter().any(|job| job.job_type.kind() != "MXJob") {
         config.job_types = JobType::ALL_KINDS;
     }
-    config.seconds = (actions.len() as u64) * BETWEEN_ACTIONS;
-    let scheduled = |(n, action)| ScheduledIntervention::user(n * BETWEEN_ACTIONS * 1_000, action);
+    config.seconds = (actions.len() as u64) * SECONDS_BETWEEN_ACTIONS;
+    let scheduled = |(n, action)| ScheduledIntervention::user(n * SECONDS_BETWEEN_ACTIONS * 1_000, action);
     Workload {
         name: name.to_owned(),
         scenario: Scenario {
@@ -135,7 +135,8 @@ fn gangs() -> Vec<Workload> {
     let create = || UserAction::Create(0);
     let suspend = |yes: bool| UserAction::Edit(0, json!({"spec": {"runPolicy": {"suspend": yes}}}));
     let delete = || UserAction::DeleteOthers(job::GROUPS, "job".to_owned());
-    let room = |second: u64, pods| ScheduledIntervention::fault(second * 1_000, ClusterFault::Room(pods));
+    let capacity =
+        |second: u64, pods| ScheduledIntervention::fault(second * 1_000, ClusterFault::Capacity(pods));
     let train = |policy: Value| planned(JobType::Train, "job", &TRAIN, policy);
     let mpi = || planned(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 2)], json!({}));
     let whole = || train(json!({"restartScope": "Job"}));
@@ -172,8 +173,18 @@ fn gangs() -> Vec<Workload> {
                 vec![create(), suspend(true), suspend(false)],
             ),
         ]);
-        let mut late = of("late-room", scheduler, is_killed_once, whole(), vec![create()]);
-        let changes = [room(0, Some(3)), room(100, Some(4)), room(550, Some(2))];
+        let mut late = of(
+            "late-capacity",
+            scheduler,
+            is_killed_once,
+            whole(),
+            vec![create()],
+        );
+        let changes = [
+            capacity(0, Some(3)),
+            capacity(100, Some(4)),
+            capacity(550, Some(2)),
+        ];
         late.scenario.interventions.splice(0..0, changes);
         late.scenario.interventions.sort_by_key(|scheduled| scheduled.at);
         late.scenario.config.seconds = 700;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use training_job::controller::Clock;
 
 /// 2030-01-01T00:00:00Z.
-const START: i64 = 1_893_456_000;
+const START_SECOND: i64 = 1_893_456_000;
 
 /// A clock that follows Tokio's clock, ahead by an adjustable number of seconds.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub(super) struct SimulatedClock {
 
 impl Clock for SimulatedClock {
     fn now(&self) -> Timestamp {
-        let second = START + self.ahead.load(Ordering::Relaxed);
+        let second = START_SECOND + self.ahead.load(Ordering::Relaxed);
         Timestamp::from_second(second).unwrap_or_default() + self.start.elapsed()
     }
 }

@@ -32,14 +32,14 @@ impl Simulation {
             ClusterFault::SetClock(seconds) => self.set_clock(*seconds),
             ClusterFault::Backup => self.back_up(),
             ClusterFault::Restore => self.restore(Versions::GoOn),
-            ClusterFault::Room(pods) => self.set_room(*pods),
+            ClusterFault::Capacity(pods) => self.set_capacity(*pods),
         }
     }
 
     /// Sets the capacity of the cluster for pods of gangs, or removes the limit. Bound pods stay bound.
-    pub fn set_room(&self, pods: Option<usize>) {
+    pub fn set_capacity(&self, pods: Option<usize>) {
         if let Some(scheduler) = &self.gang_scheduler {
-            scheduler.set_room(pods);
+            scheduler.set_capacity(pods);
         }
     }
 

@@ -19,7 +19,7 @@ use training_job::controller::Clock;
 use crate::faults::PodFate;
 use crate::invariants::Monitor;
 use crate::invariants::at_rest::SettledCluster;
-use crate::world::gang_scheduler::PlayedScheduler;
+use crate::world::gang_scheduler::SimulatedScheduler;
 use crate::world::history::History;
 use crate::world::job_type::JobType;
 use crate::world::kubelet::Nodes;
@@ -61,7 +61,7 @@ pub struct Simulation {
     running: BTreeMap<usize, RunningOperator>,
     operator_ended: bool,
     nodes: Nodes,
-    gang_scheduler: Option<PlayedScheduler>,
+    gang_scheduler: Option<SimulatedScheduler>,
     backup: Option<Backup>,
     restored: bool,
 }
@@ -110,7 +110,7 @@ impl Simulation {
                 GangScheduler::Volcano => groups,
                 _ => groups.with_status(),
             });
-            let (played, clock) = (PlayedScheduler::new(scheduler), cluster_clock.clone());
+            let (played, clock) = (SimulatedScheduler::new(scheduler), cluster_clock.clone());
             tokio::spawn(played.clone().run(cluster.clone(), move || clock.now()));
             played
         });
@@ -140,13 +140,16 @@ impl Simulation {
 
     /// Returns true if a pod has scheduled steps, or a cycle of the gang scheduler is pending.
     pub fn has_pending_steps(&self) -> bool {
-        let is_busy = self.gang_scheduler.as_ref().is_some_and(PlayedScheduler::is_busy);
+        let is_busy = self
+            .gang_scheduler
+            .as_ref()
+            .is_some_and(SimulatedScheduler::is_busy);
         self.nodes.have_pending_steps() || is_busy
     }
 
     /// Returns the gang scheduler of the cluster, if any.
     pub fn gang_scheduler(&self) -> Option<&GangScheduler> {
-        self.gang_scheduler.as_ref().map(PlayedScheduler::scheduler)
+        self.gang_scheduler.as_ref().map(SimulatedScheduler::scheduler)
     }
 
     /// Lets this many seconds pass.

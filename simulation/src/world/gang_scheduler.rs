@@ -21,26 +21,26 @@ use crate::world::pod;
 use crate::world::{direct, kubelet};
 
 /// The time from a change to the scheduling cycle that handles it.
-const CYCLE: Duration = Duration::from_secs(1);
+const CYCLE_DELAY: Duration = Duration::from_secs(1);
 
 /// A simulated gang scheduler. Clones share the same state.
 #[derive(Clone)]
-pub(crate) struct PlayedScheduler {
+pub(crate) struct SimulatedScheduler {
     scheduler: GangScheduler,
     /// The maximum number of bound pods, or `None` for no limit.
-    room: Arc<Mutex<Option<usize>>>,
+    capacity: Arc<Mutex<Option<usize>>>,
     /// The names of the groups that changed since the last cycle.
     changed: Arc<Mutex<BTreeSet<String>>>,
     works: Arc<AtomicBool>,
     notify: Arc<Notify>,
 }
 
-impl PlayedScheduler {
+impl SimulatedScheduler {
     /// Creates a scheduler with unlimited capacity, which does not run yet.
     pub(crate) fn new(scheduler: GangScheduler) -> Self {
         Self {
             scheduler,
-            room: Arc::default(),
+            capacity: Arc::default(),
             changed: Arc::default(),
             works: Arc::default(),
             notify: Arc::default(),
@@ -53,8 +53,8 @@ impl PlayedScheduler {
     }
 
     /// Sets the capacity of the cluster to this many pods. Bound pods stay bound.
-    pub(crate) fn set_room(&self, pods: Option<usize>) {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = pods;
+    pub(crate) fn set_capacity(&self, pods: Option<usize>) {
+        *self.capacity.lock().unwrap_or_else(PoisonError::into_inner) = pods;
         if self.scheduler == GangScheduler::Volcano {
             self.look_at(None);
         }
@@ -86,14 +86,14 @@ impl PlayedScheduler {
         cluster.on_change(move |_, change| listening.on_change(change));
         loop {
             self.notify.notified().await;
-            sleep(CYCLE).await;
+            sleep(CYCLE_DELAY).await;
             // Changes from here on belong to the next cycle.
             self.works.store(false, Ordering::Relaxed);
             let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
-            let room = *self.room.lock().unwrap_or_else(PoisonError::into_inner);
+            let capacity = *self.capacity.lock().unwrap_or_else(PoisonError::into_inner);
             let steps = match self.scheduler {
-                GangScheduler::Volcano => volcano(&cluster, room),
-                _ => coscheduling(&cluster, room, &changed),
+                GangScheduler::Volcano => volcano(&cluster, capacity),
+                _ => coscheduling(&cluster, capacity, &changed),
             };
             for step in steps {
                 step.carry_out(&cluster, clock()).await;
@@ -124,7 +124,6 @@ impl PlayedScheduler {
     }
 }
 
-/// An action of a scheduler.
 enum Step {
     Bind(Arc<Object>),
     /// Marks the pod as unschedulable.
@@ -238,9 +237,9 @@ impl Gang {
 
 /// Plans a Volcano cycle. A group is admitted when the capacity suffices for its whole request, and its pods are
 /// bound then.
-fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
+fn volcano(cluster: &Cluster, capacity: Option<usize>) -> Vec<Step> {
     let (gangs, held) = Gang::all(cluster);
-    let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
+    let mut free = capacity.map_or(usize::MAX, |capacity| capacity.saturating_sub(held));
     let phase = |gang: &Gang| {
         gang.group["status"]["phase"]
             .as_str()
@@ -281,9 +280,9 @@ fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
 }
 
 /// Plans a coscheduling cycle for the groups in `changed`. Pods that have ended are not members.
-fn coscheduling(cluster: &Cluster, room: Option<usize>, changed: &BTreeSet<String>) -> Vec<Step> {
+fn coscheduling(cluster: &Cluster, capacity: Option<usize>, changed: &BTreeSet<String>) -> Vec<Step> {
     let (gangs, held) = Gang::all(cluster);
-    let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
+    let mut free = capacity.map_or(usize::MAX, |capacity| capacity.saturating_sub(held));
     let mut steps = Vec::new();
     for gang in gangs
         .iter()

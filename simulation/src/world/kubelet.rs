@@ -30,11 +30,9 @@ enum PodStep {
     WriteStatus(Value, i64),
     /// Deletes the pod gracefully, like a scheduler or a node controller.
     Delete,
-    /// Removes the pod.
     Remove,
 }
 
-/// A pod on a node.
 struct RunningPod {
     namespace: String,
     name: String,

@@ -15,14 +15,14 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tower::Service;
 
-use crate::call::{Answer, Call, CallError, CurrentCall};
+use crate::call::{ApiResponse, Call, CallError, CurrentCall};
 use crate::faults::watches::{DelayedWatch, EndingWatch, WatchEnds};
 use crate::faults::{CallFault, WatchDelay};
 use crate::world::history::History;
 
 /// The maximum number of calls in ten seconds that get a response. It stops a storm of calls in which no simulated
 /// time passes.
-const MOST_ANSWERED: u64 = 2_000;
+const MAX_RESPONSES_IN_TEN_SECONDS: u64 = 2_000;
 
 /// Returns the fault of a call, if it has one.
 type Rule = Box<dyn FnMut(&Call) -> Option<CallFault> + Send>;
@@ -220,7 +220,7 @@ impl Network {
     fn record(&self, call: &Call) -> Option<CallFault> {
         let mut state = self.state();
         let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
-        if state.ten_seconds.1 > MOST_ANSWERED + state.allowed {
+        if state.ten_seconds.1 > MAX_RESPONSES_IN_TEN_SECONDS + state.allowed {
             fault = Some(CallFault::Lost);
         }
         state.calls.push(call.clone());
@@ -273,9 +273,9 @@ struct Connection {
 }
 
 impl Service<Request<Body>> for Connection {
-    type Response = Answer;
+    type Response = ApiResponse;
     type Error = CallError;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, CallError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<ApiResponse, CallError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         Poll::Ready(Ok(()))
@@ -322,7 +322,7 @@ struct PendingCall {
 
 impl PendingCall {
     /// Sends the call. The cluster responds at once.
-    async fn deliver(self) -> Result<Answer, CallError> {
+    async fn deliver(self) -> Result<ApiResponse, CallError> {
         let Self {
             network,
             mut endpoint,
@@ -375,7 +375,7 @@ impl PendingCall {
 
     /// Sends the call. A list returns the state of this many versions ago, or 410 if the cluster no longer has that
     /// state.
-    async fn deliver_as_of(mut self, versions_ago: u64) -> Result<Answer, CallError> {
+    async fn deliver_as_of(mut self, versions_ago: u64) -> Result<ApiResponse, CallError> {
         if versions_ago > 0 {
             let now = self.network.cluster.resource_version();
             let version = now.saturating_sub(versions_ago).max(1);

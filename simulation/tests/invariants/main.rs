@@ -1,6 +1,6 @@
 //! Tests that violate each invariant.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod at_rest;
 mod bench;

@@ -124,7 +124,6 @@ async fn f3_the_owner_is_taken_off_a_pod_or_service() {
     }
 }
 
-/// Returns an owner reference.
 fn owner(sim: &Simulation, plural: &str, name: &str) -> Value {
     let stored = sim.stored(plural, name);
     json!({"apiVersion": stored["apiVersion"], "kind": stored["kind"], "name": name,

@@ -2,12 +2,7 @@
 //! call. (The exhaustive mode injects each fault at each call.) The name of each test starts with the id of its row. A
 //! test asserts the required result, and that all invariants hold.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 mod admission;
 mod conflicts;
