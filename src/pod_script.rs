@@ -1,5 +1,10 @@
 //! The statuses that kubelets write.
 
+#![expect(
+    clippy::panic,
+    reason = "tests call this module, and a panic is how a test fails"
+)]
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,

@@ -167,19 +167,19 @@ impl<'h, J: TrainingJob> PodHandle<'h, J> {
 
     /// A scheduler has assigned the pod to a node, which has not started it yet.
     pub fn is_scheduled(self) {
-        self.is_pending(condition("PodScheduled", "True"));
+        self.pends(condition("PodScheduled", "True"));
     }
 
     /// No node accepts the pod, for this reason.
     pub fn is_not_scheduled(self, reason: &str, message: &str) {
-        self.is_pending(PodCondition {
+        self.pends(PodCondition {
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             ..condition("PodScheduled", "False")
         });
     }
 
-    fn is_pending(self, condition: PodCondition) {
+    fn pends(self, condition: PodCondition) {
         let now = Time(self.harness.now);
         self.write(|_| PodStatus {
             phase: Some("Pending".to_owned()),
