@@ -4,78 +4,78 @@ use serde_json::json;
 use training_job_simulation::invariants::at_rest::SettledCluster;
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::bench::{Bench, MAPS, PODS, SERVICES, SHARED, condition};
+use crate::fixture::{Fixture, MAPS, PODS, SERVICES, SHARED, condition};
 
 /// Returns the invariants that the cluster violates.
-fn ids(bench: &Bench) -> Vec<&'static str> {
-    let problems = SettledCluster::read(&bench.cluster).problems();
+fn ids(fixture: &Fixture) -> Vec<&'static str> {
+    let problems = SettledCluster::read(&fixture.cluster).problems();
     problems.into_iter().map(|(id, _)| id).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_job_has_what_it_asks_for() {
-    let bench = Bench::new().await;
-    assert_eq!(ids(&bench), ["I7"], "it has no pods");
+    let fixture = Fixture::new().await;
+    assert_eq!(ids(&fixture), ["I7"], "it has no pods");
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.create(name).await;
-        bench
-            .operator("POST", SERVICES, bench.child("Service", name))
+        fixture.create(name).await;
+        fixture
+            .operator("POST", SERVICES, fixture.child("Service", name))
             .await;
         let path = format!("{PODS}/{name}/status");
-        bench
+        fixture
             .user("PATCH", &path, json!({"status": {"phase": "Running"}}))
             .await;
     }
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
-    bench.status(running).await;
+    fixture.status(running).await;
     assert!(
-        ids(&bench).is_empty(),
+        ids(&fixture).is_empty(),
         "{:?}",
-        SettledCluster::read(&bench.cluster).problems()
+        SettledCluster::read(&fixture.cluster).problems()
     );
-    bench
+    fixture
         .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
         .await;
-    assert_eq!(ids(&bench), ["I10"], "the counts are wrong");
+    assert_eq!(ids(&fixture), ["I10"], "the counts are wrong");
     let ended = json!({"conditions": [condition("Succeeded")]});
-    bench.status(ended).await;
-    assert_eq!(ids(&bench), ["I7"], "its pods run on");
+    fixture.status(ended).await;
+    assert_eq!(ids(&fixture), ["I7"], "its pods run on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_compact_job_has_what_it_asks_for() {
-    let bench = Bench::compact().await;
+    let fixture = Fixture::compact().await;
     let problem = || -> String {
-        let mut problems = SettledCluster::read(&bench.cluster).problems();
+        let mut problems = SettledCluster::read(&fixture.cluster).problems();
         problems
             .pop()
             .map_or_else(String::new, |(id, what)| format!("{id} {what}"))
     };
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.operator("POST", PODS, bench.sharing_pod(name)).await;
+        fixture.operator("POST", PODS, fixture.sharing_pod(name)).await;
         let running = json!({"status": {"phase": "Running"}});
-        bench
+        fixture
             .user("PATCH", &format!("{PODS}/{name}/status"), running)
             .await;
     }
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
-    bench.status(running).await;
+    fixture.status(running).await;
     assert_eq!(problem(), "I7 MXJob job: service job-hosts is missing");
-    bench
-        .operator("POST", SERVICES, bench.child("Service", "job-hosts"))
+    fixture
+        .operator("POST", SERVICES, fixture.child("Service", "job-hosts"))
         .await;
     assert_eq!(problem(), format!("I7 MXJob job: ConfigMap {SHARED} is missing"));
-    bench
-        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+    fixture
+        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
         .await;
     assert_eq!(problem(), "");
     let data = json!({"data": {"MX_CONFIG": "{\"cluster\":{},\"task\":{\"index\":"}});
-    bench.user("PATCH", &format!("{MAPS}/{SHARED}"), data).await;
+    fixture.user("PATCH", &format!("{MAPS}/{SHARED}"), data).await;
     assert_eq!(problem(), "I13 MXJob job: two pods are {\"index\":0}");
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.succeed(name).await;
+        fixture.succeed(name).await;
     }
-    bench
+    fixture
         .status(json!({"conditions": [condition("Succeeded")]}))
         .await;
     assert_eq!(
@@ -86,35 +86,35 @@ async fn at_rest_a_compact_job_has_what_it_asks_for() {
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_job_that_is_blocked_says_by_what() {
-    let bench = Bench::new().await;
-    let mut foreign = bench.pod("job-worker-0");
+    let fixture = Fixture::new().await;
+    let mut foreign = fixture.pod("job-worker-0");
     foreign["metadata"]["ownerReferences"] = json!([]);
-    bench.user("POST", PODS, foreign).await;
-    assert_eq!(ids(&bench), ["I24"], "nothing says so");
+    fixture.user("POST", PODS, foreign).await;
+    assert_eq!(ids(&fixture), ["I24"], "nothing says so");
     let warn = async |name: &str, message: &str| {
-        let about = json!({"kind": "MXJob", "name": "job", "namespace": "default", "uid": bench.job()["metadata"]["uid"]});
+        let about = json!({"kind": "MXJob", "name": "job", "namespace": "default", "uid": fixture.job()["metadata"]["uid"]});
         let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about,
             "type": "Warning", "reason": "FailedCreatePod", "message": message});
         let path = "/api/v1/namespaces/default/events";
-        bench.operator("POST", path, event).await;
+        fixture.operator("POST", path, event).await;
     };
     warn("another", "pod job-worker-1: the name is taken").await;
-    assert_eq!(ids(&bench), ["I24"], "it names another");
+    assert_eq!(ids(&fixture), ["I24"], "it names another");
     warn("one", "pod job-worker-0: the name is taken").await;
-    assert!(ids(&bench).is_empty());
+    assert!(ids(&fixture).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
-    let bench = Bench::new().await;
-    let mut orphan = bench.pod("orphan");
+    let fixture = Fixture::new().await;
+    let mut orphan = fixture.pod("orphan");
     for n in 0..2 {
-        let mut pod = bench.pod(&format!("job-worker-{n}"));
+        let mut pod = fixture.pod(&format!("job-worker-{n}"));
         let config = json!({"cluster": {"worker": n}, "task": {"type": "worker", "index": n}});
         pod["spec"]["containers"][0]["env"] = json!([{"name": "MX_CONFIG", "value": config.to_string()}]);
-        bench.operator("POST", PODS, pod).await;
+        fixture.operator("POST", PODS, pod).await;
     }
-    let problems = SettledCluster::read(&bench.cluster).problems();
+    let problems = SettledCluster::read(&fixture.cluster).problems();
     assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
     orphan["metadata"]["ownerReferences"][0]["uid"] = json!("gone");
     let settled = SettledCluster::new(Vec::new(), [("pods", vec![orphan])]);
@@ -124,25 +124,25 @@ async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_job_has_the_objects_of_its_kind() {
     let job = job::new(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 1)], "Never");
-    let bench = Bench::with(job).await;
+    let fixture = Fixture::with(job).await;
     let problem = || -> String {
-        let problems = SettledCluster::read(&bench.cluster).problems();
+        let problems = SettledCluster::read(&fixture.cluster).problems();
         let first = problems.into_iter().next();
         first.map_or_else(String::new, |(_, what)| what)
     };
     assert_eq!(problem(), "MPIJob job: pod job-worker-0 is missing");
-    bench.create("job-worker-0").await;
+    fixture.create("job-worker-0").await;
     // The launcher correctly waits for the worker.
     assert_eq!(problem(), "MPIJob job: configmaps job-config is missing");
-    bench
-        .operator("POST", MAPS, bench.child("ConfigMap", "job-config"))
+    fixture
+        .operator("POST", MAPS, fixture.child("ConfigMap", "job-config"))
         .await;
-    let account = bench.child("ServiceAccount", "job-launcher");
+    let account = fixture.child("ServiceAccount", "job-launcher");
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    bench.operator("POST", accounts, account).await;
+    fixture.operator("POST", accounts, account).await;
     assert_eq!(problem(), "MPIJob job: roles job-launcher is missing");
-    bench
-        .operator("POST", accounts, bench.child("ServiceAccount", "other"))
+    fixture
+        .operator("POST", accounts, fixture.child("ServiceAccount", "other"))
         .await;
     assert_eq!(
         problem(),

@@ -5,46 +5,50 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault;
 
-use crate::bench::*;
+use crate::fixture::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_correct_operator_violates_nothing() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
-    bench.create("job-worker-1").await;
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
+    fixture.create("job-worker-1").await;
     let status = json!({"startTime": "2030-01-01T00:00:00Z", "conditions": [condition("Running")],
         "replicaStatuses": {"Worker": {"active": 2}}});
-    bench.status(status).await;
-    assert!(bench.violated().is_empty(), "{:?}", bench.monitor.violations());
+    fixture.status(status).await;
+    assert!(
+        fixture.violated().is_empty(),
+        "{:?}",
+        fixture.monitor.violations()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn i1_a_second_pod_of_a_rank() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
-    let mut twin = bench.pod("job-worker-1");
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
+    let mut twin = fixture.pod("job-worker-1");
     twin["metadata"]["labels"]["training.kubeflow.org/replica-index"] = json!("0");
-    bench.operator("POST", PODS, twin).await;
-    assert_eq!(bench.violated(), ["I1"]);
+    fixture.operator("POST", PODS, twin).await;
+    assert_eq!(fixture.violated(), ["I1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i2_a_pod_beyond_the_replicas() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-2").await;
-    assert_eq!(bench.violated(), ["I2"]);
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-2").await;
+    assert_eq!(fixture.violated(), ["I2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i2_children_of_the_other_layout() {
     let (service, map) = ("job-hosts", SHARED);
-    let plain = Bench::new().await;
+    let plain = Fixture::new().await;
     plain
         .operator("POST", SERVICES, plain.child("Service", service))
         .await;
     plain.operator("POST", MAPS, plain.child("ConfigMap", map)).await;
     assert_eq!(plain.violated(), ["I2", "I2"]);
-    let compact = Bench::compact().await;
+    let compact = Fixture::compact().await;
     compact
         .operator("POST", SERVICES, compact.child("Service", service))
         .await;
@@ -63,260 +67,268 @@ async fn i2_children_of_the_other_layout() {
 
 #[tokio::test(start_paused = true)]
 async fn i3_a_finished_job_that_runs_again_and_a_pod_after_its_end() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-1").await;
-    bench.succeed("job-worker-1").await;
-    bench
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-1").await;
+    fixture.succeed("job-worker-1").await;
+    fixture
         .status(json!({"conditions": [condition("Succeeded")]}))
         .await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    bench.create("job-worker-0").await;
-    bench.status(json!({"conditions": [condition("Running")]})).await;
-    assert_eq!(bench.violated(), ["I3", "I3"]);
+    fixture.create("job-worker-0").await;
+    fixture
+        .status(json!({"conditions": [condition("Running")]}))
+        .await;
+    assert_eq!(fixture.violated(), ["I3", "I3"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i4_a_succeeded_replica_that_runs_again() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
     let path = format!("{PODS}/job-worker-0");
-    bench.succeed("job-worker-0").await;
-    bench
+    fixture.succeed("job-worker-0").await;
+    fixture
         .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
         .await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    bench
+    fixture
         .user("DELETE", &path, json!({"gracePeriodSeconds": 0}))
         .await;
-    bench.create("job-worker-0").await;
-    assert_eq!(bench.violated(), ["I4"]);
+    fixture.create("job-worker-0").await;
+    assert_eq!(fixture.violated(), ["I4"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i5_a_pod_of_a_deleted_job() {
-    let bench = Bench::new().await;
-    let pod = bench.pod("job-worker-0");
-    bench.user("DELETE", &format!("{JOBS}/job"), json!({})).await;
-    Bench::wait_past_allowed_staleness().await;
-    bench.operator("POST", PODS, pod).await;
-    assert_eq!(bench.violated(), ["I5"]);
+    let fixture = Fixture::new().await;
+    let pod = fixture.pod("job-worker-0");
+    fixture.user("DELETE", &format!("{JOBS}/job"), json!({})).await;
+    Fixture::wait_past_allowed_staleness().await;
+    fixture.operator("POST", PODS, pod).await;
+    assert_eq!(fixture.violated(), ["I5"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
-    let bench = Bench::new().await;
-    let mut foreign = bench.pod("foreign");
+    let fixture = Fixture::new().await;
+    let mut foreign = fixture.pod("foreign");
     foreign["metadata"]["ownerReferences"] = json!(null);
-    bench.user("POST", PODS, foreign).await;
-    let uid = bench.cluster.get("pods", "default", "foreign").unwrap().value()["metadata"]["uid"].clone();
+    fixture.user("POST", PODS, foreign).await;
+    let uid = fixture.cluster.get("pods", "default", "foreign").unwrap().value()["metadata"]["uid"].clone();
     let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 0});
-    bench
+    fixture
         .operator("DELETE", &format!("{PODS}/foreign"), options)
         .await;
     // One change marks it as deleted, another one removes it.
-    assert_eq!(bench.violated(), ["I6", "I6"]);
-    bench.create("job-worker-0").await;
-    bench
+    assert_eq!(fixture.violated(), ["I6", "I6"]);
+    fixture.create("job-worker-0").await;
+    fixture
         .operator("DELETE", &format!("{PODS}/job-worker-0"), json!({}))
         .await;
-    assert!(!bench.network.deletes_without_uid().is_empty());
+    assert!(!fixture.network.deletes_without_uid().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
-    let pod = bench.cluster.get("pods", "default", "job-worker-0").unwrap();
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
+    let pod = fixture.cluster.get("pods", "default", "job-worker-0").unwrap();
     let uid = &pod.value()["metadata"]["uid"];
     for (uid, change, violated) in [
         (uid, json!({"labels": {"a": "b"}}), 0),
         (&Value::Null, json!({"labels": {"a": "c"}}), 1),
         (uid, json!({"annotations": {"a": "b"}}), 1),
     ] {
-        let before = bench.violated().len();
+        let before = fixture.violated().len();
         let mut meta = change;
         if !uid.is_null() {
             meta["uid"] = uid.clone();
         }
         let patch = json!({ "metadata": meta });
-        bench
+        fixture
             .operator("PATCH", &format!("{PODS}/job-worker-0"), patch)
             .await;
         assert_eq!(
-            bench.violated().len() - before,
+            fixture.violated().len() - before,
             violated,
             "{:?}",
-            bench.violated()
+            fixture.violated()
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn i9_a_pod_that_is_created_again_and_again() {
-    let bench = Bench::new().await;
+    let fixture = Fixture::new().await;
     let now = json!({"gracePeriodSeconds": 0});
     for _ in 0..13 {
-        bench.create("job-worker-0").await;
-        bench
+        fixture.create("job-worker-0").await;
+        fixture
             .user("DELETE", &format!("{PODS}/job-worker-0"), now.clone())
             .await;
     }
-    assert_eq!(bench.violated(), ["I9"]);
+    assert_eq!(fixture.violated(), ["I9"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i10_counters_that_fall_and_conditions_that_contradict() {
-    let bench = Bench::new().await;
-    bench
+    let fixture = Fixture::new().await;
+    fixture
         .status(json!({"restartCount": 2, "startTime": "2030-01-01T00:00:00Z", "replicaStatuses": {"Worker": {}}}))
         .await;
-    bench.status(json!({"restartCount": 1})).await;
-    bench.status(json!({"startTime": "2030-01-01T00:00:01Z"})).await;
-    bench
+    fixture.status(json!({"restartCount": 1})).await;
+    fixture.status(json!({"startTime": "2030-01-01T00:00:01Z"})).await;
+    fixture
         .status(json!({"conditions": [condition("Running"), condition("Failed")]}))
         .await;
-    assert_eq!(bench.violated(), ["I10", "I10", "I10"]);
+    assert_eq!(fixture.violated(), ["I10", "I10", "I10"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i10_more_replicas_than_there_are() {
-    let bench = Bench::new().await;
-    bench
+    let fixture = Fixture::new().await;
+    fixture
         .status(json!({"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}))
         .await;
-    assert_eq!(bench.violated(), ["I10"]);
+    assert_eq!(fixture.violated(), ["I10"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i10_a_success_of_a_pod_that_was_taken_away() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
     let pod = json!({"conditions": [{"type": "DisruptionTarget", "status": "True",
         "lastTransitionTime": "2029-12-31T23:59:59Z"}]});
     let path = format!("{PODS}/job-worker-0/status");
-    bench.user("PATCH", &path, json!({"status": pod})).await;
-    bench.succeed("job-worker-0").await;
-    bench
+    fixture.user("PATCH", &path, json!({"status": pod})).await;
+    fixture.succeed("job-worker-0").await;
+    fixture
         .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
         .await;
-    assert_eq!(bench.violated(), ["I10"]);
+    assert_eq!(fixture.violated(), ["I10"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i23_conditions_out_of_order_and_a_success_without_a_run() {
     let at = |type_: &str, status: &str, second: u32| json!({"type": type_, "status": status, "lastTransitionTime": format!("2030-01-01T00:00:{second:02}Z")});
-    let bench = Bench::new().await;
-    let born = bench.job()["metadata"]["creationTimestamp"].clone();
+    let fixture = Fixture::new().await;
+    let born = fixture.job()["metadata"]["creationTimestamp"].clone();
     let created = json!({"type": "Created", "status": "True", "lastTransitionTime": born});
-    bench.create("job-worker-0").await;
-    bench.succeed("job-worker-0").await;
+    fixture.create("job-worker-0").await;
+    fixture.succeed("job-worker-0").await;
     let status = |conditions: Vec<serde_json::Value>| json!({ "conditions": conditions });
-    bench
+    fixture
         .status(status(vec![created.clone(), at("Running", "True", 7)]))
         .await;
-    assert!(bench.violated().is_empty(), "{:?}", bench.violated());
-    bench
+    assert!(fixture.violated().is_empty(), "{:?}", fixture.violated());
+    fixture
         .status(status(vec![at("Created", "True", 7), at("Running", "True", 7)]))
         .await;
-    assert_eq!(bench.violated(), ["I23"], "the same time");
-    bench
+    assert_eq!(fixture.violated(), ["I23"], "the same time");
+    fixture
         .status(status(vec![at("Created", "True", 3), at("Running", "True", 7)]))
         .await;
-    assert_eq!(bench.violated(), ["I23", "I23"], "it was created at another time");
-    bench.status(status(vec![created.clone()])).await;
-    bench
+    assert_eq!(
+        fixture.violated(),
+        ["I23", "I23"],
+        "it was created at another time"
+    );
+    fixture.status(status(vec![created.clone()])).await;
+    fixture
         .status(status(vec![created, at("Succeeded", "True", 9)]))
         .await;
-    assert_eq!(bench.violated(), ["I23", "I23", "I23"], "it never ran");
+    assert_eq!(fixture.violated(), ["I23", "I23", "I23"], "it never ran");
 }
 
 #[tokio::test(start_paused = true)]
 async fn i10_successes_that_never_happened() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
-    bench.create("job-worker-1").await;
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
+    fixture.create("job-worker-1").await;
     let completed = |workers: &str| json!({"recovery": {"completed": {"Worker": workers}}});
     let succeeded = json!({"conditions": [condition("Succeeded")]});
-    bench.status(succeeded.clone()).await;
-    assert_eq!(bench.violated(), ["I10"]);
-    bench.succeed("job-worker-0").await;
-    bench.status(completed("0")).await;
-    assert_eq!(bench.violated(), ["I10"], "this one succeeded");
-    bench.status(completed("0-1")).await;
-    assert_eq!(bench.violated(), ["I10", "I10"]);
+    fixture.status(succeeded.clone()).await;
+    assert_eq!(fixture.violated(), ["I10"]);
+    fixture.succeed("job-worker-0").await;
+    fixture.status(completed("0")).await;
+    assert_eq!(fixture.violated(), ["I10"], "this one succeeded");
+    fixture.status(completed("0-1")).await;
+    assert_eq!(fixture.violated(), ["I10", "I10"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i11_a_deletion_without_a_reason() {
-    let bench = Bench::new().await;
-    bench.create("job-worker-0").await;
-    let uid = bench
+    let fixture = Fixture::new().await;
+    fixture.create("job-worker-0").await;
+    let uid = fixture
         .cluster
         .get("pods", "default", "job-worker-0")
         .unwrap()
         .value()["metadata"]["uid"]
         .clone();
     let options = json!({"preconditions": {"uid": uid}});
-    bench
+    fixture
         .operator("DELETE", &format!("{PODS}/job-worker-0"), options)
         .await;
-    assert_eq!(bench.violated(), ["I11"]);
+    assert_eq!(fixture.violated(), ["I11"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i11_a_map_that_is_deleted_while_the_job_runs() {
-    let bench = Bench::compact().await;
-    bench
-        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+    let fixture = Fixture::compact().await;
+    fixture
+        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
         .await;
-    let map = bench.cluster.get("configmaps", "default", SHARED).unwrap();
+    let map = fixture.cluster.get("configmaps", "default", SHARED).unwrap();
     let options = json!({"preconditions": {"uid": map.value()["metadata"]["uid"]}});
-    bench
+    fixture
         .operator("DELETE", &format!("{MAPS}/{SHARED}"), options)
         .await;
-    assert_eq!(bench.violated(), ["I11"]);
+    assert_eq!(fixture.violated(), ["I11"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i13_a_pod_whose_environment_is_not_there() {
-    let bench = Bench::compact().await;
-    bench
-        .operator("POST", PODS, bench.sharing_pod("job-worker-0"))
+    let fixture = Fixture::compact().await;
+    fixture
+        .operator("POST", PODS, fixture.sharing_pod("job-worker-0"))
         .await;
-    assert_eq!(bench.violated(), ["I13"], "it never was");
-    bench
-        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+    assert_eq!(fixture.violated(), ["I13"], "it never was");
+    fixture
+        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
         .await;
-    bench
-        .operator("POST", PODS, bench.sharing_pod("job-worker-1"))
+    fixture
+        .operator("POST", PODS, fixture.sharing_pod("job-worker-1"))
         .await;
-    assert_eq!(bench.violated(), ["I13"], "this one is");
+    assert_eq!(fixture.violated(), ["I13"], "this one is");
     let now = json!({"gracePeriodSeconds": 0});
-    bench.user("DELETE", &format!("{MAPS}/{SHARED}"), json!({})).await;
-    bench.user("DELETE", &format!("{PODS}/job-worker-0"), now).await;
-    Bench::wait_past_allowed_staleness().await;
-    bench
-        .operator("POST", PODS, bench.sharing_pod("job-worker-0"))
+    fixture
+        .user("DELETE", &format!("{MAPS}/{SHARED}"), json!({}))
         .await;
-    assert_eq!(bench.violated(), ["I13", "I13"], "it is gone for long");
+    fixture.user("DELETE", &format!("{PODS}/job-worker-0"), now).await;
+    Fixture::wait_past_allowed_staleness().await;
+    fixture
+        .operator("POST", PODS, fixture.sharing_pod("job-worker-0"))
+        .await;
+    assert_eq!(fixture.violated(), ["I13", "I13"], "it is gone for long");
 }
 
 #[tokio::test(start_paused = true)]
 async fn i18_a_watch_that_is_not_renewed_in_time() {
-    let bench = Bench::new().await;
-    let known = bench.cluster.resource_version();
-    bench.create("job-worker-0").await;
-    bench.watch(known).await;
-    Bench::wait_past_allowed_staleness().await;
-    bench.watch(bench.cluster.resource_version()).await;
-    assert_eq!(bench.violated(), [""; 0], "there is no news");
-    bench.watch(known).await;
-    assert_eq!(bench.violated(), ["I18"]);
-    bench.network.fail_next("watch", "pods", 1, CallFault::Reset);
-    bench.watch(known).await;
-    bench.watch(known).await;
-    assert_eq!(bench.violated(), ["I18"], "the network is to blame");
-    Bench::wait_past_allowed_staleness().await;
-    bench.watch(known).await;
-    assert_eq!(bench.violated(), ["I18", "I18"], "not for so long");
+    let fixture = Fixture::new().await;
+    let known = fixture.cluster.resource_version();
+    fixture.create("job-worker-0").await;
+    fixture.watch(known).await;
+    Fixture::wait_past_allowed_staleness().await;
+    fixture.watch(fixture.cluster.resource_version()).await;
+    assert_eq!(fixture.violated(), [""; 0], "there is no news");
+    fixture.watch(known).await;
+    assert_eq!(fixture.violated(), ["I18"]);
+    fixture.network.fail_next("watch", "pods", 1, CallFault::Reset);
+    fixture.watch(known).await;
+    fixture.watch(known).await;
+    assert_eq!(fixture.violated(), ["I18"], "the network is to blame");
+    Fixture::wait_past_allowed_staleness().await;
+    fixture.watch(known).await;
+    assert_eq!(fixture.violated(), ["I18", "I18"], "not for so long");
 }

@@ -6,37 +6,37 @@ use training_job::GangScheduler;
 
 use training_job_simulation::invariants::at_rest::SettledCluster;
 
-use crate::bench::{Bench, JOBS, PODS, condition};
+use crate::fixture::{Fixture, JOBS, PODS, condition};
 
 const GROUPS: &str = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
 
 /// Creates a cluster with a job of two workers and a group in this phase.
-async fn with_group(phase: &str) -> Bench {
-    let bench = Bench::new().await;
+async fn with_group(phase: &str) -> Fixture {
+    let fixture = Fixture::new().await;
     let kind = GangScheduler::Volcano.pod_group();
     let definition = Description::new(kind.group, kind.version, kind.kind, kind.plural);
-    bench.cluster.install(definition);
-    let mut group = bench.child("PodGroup", "job");
+    fixture.cluster.install(definition);
+    let mut group = fixture.child("PodGroup", "job");
     group["apiVersion"] = json!("scheduling.volcano.sh/v1beta1");
     group["spec"] = json!({"minMember": 2});
-    bench.operator("POST", GROUPS, group).await;
-    set_phase(&bench, phase).await;
-    bench
+    fixture.operator("POST", GROUPS, group).await;
+    set_phase(&fixture, phase).await;
+    fixture
 }
 
-async fn set_phase(bench: &Bench, phase: &str) {
+async fn set_phase(fixture: &Fixture, phase: &str) {
     let patch = json!({"status": {"phase": phase}});
-    bench.user("PATCH", &format!("{GROUPS}/job"), patch).await;
+    fixture.user("PATCH", &format!("{GROUPS}/job"), patch).await;
 }
 
-fn pod(bench: &Bench, name: &str) -> Value {
-    let mut pod = bench.pod(name);
+fn pod(fixture: &Fixture, name: &str) -> Value {
+    let mut pod = fixture.pod(name);
     pod["spec"]["schedulerName"] = json!("volcano");
     pod
 }
 
-async fn create(bench: &Bench, name: &str) {
-    bench.operator("POST", PODS, pod(bench, name)).await;
+async fn create(fixture: &Fixture, name: &str) {
+    fixture.operator("POST", PODS, pod(fixture, name)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,73 +47,75 @@ async fn i22_a_pod_before_its_group_is_let_in() {
         ("Inqueue", &[]),
         ("Running", &[]),
     ] {
-        let bench = with_group(phase).await;
-        create(&bench, "job-worker-0").await;
-        assert_eq!(bench.violated(), expected, "{phase}");
+        let fixture = with_group(phase).await;
+        create(&fixture, "job-worker-0").await;
+        assert_eq!(fixture.violated(), expected, "{phase}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn i22_a_pod_whose_group_is_not_let_in_any_more() {
-    let bench = with_group("Inqueue").await;
-    set_phase(&bench, "Pending").await;
-    create(&bench, "job-worker-0").await;
-    assert_eq!(bench.violated(), [""; 0], "the operator may not know it yet");
-    create(&bench, "job-worker-1").await;
-    assert_eq!(bench.violated(), [""; 0], "it joins a pod that is there");
+    let fixture = with_group("Inqueue").await;
+    set_phase(&fixture, "Pending").await;
+    create(&fixture, "job-worker-0").await;
+    assert_eq!(fixture.violated(), [""; 0], "the operator may not know it yet");
+    create(&fixture, "job-worker-1").await;
+    assert_eq!(fixture.violated(), [""; 0], "it joins a pod that is there");
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.succeed(name).await;
+        fixture.succeed(name).await;
     }
-    Bench::wait_past_allowed_staleness().await;
-    let uid = bench
+    Fixture::wait_past_allowed_staleness().await;
+    let uid = fixture
         .cluster
         .get("pods", "default", "job-worker-1")
         .unwrap()
         .value()["metadata"]["uid"]
         .clone();
     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
-    bench
+    fixture
         .operator("DELETE", &format!("{PODS}/job-worker-1"), options)
         .await;
-    create(&bench, "job-worker-1").await;
-    assert!(bench.violated().contains(&"I22"), "{:?}", bench.violated());
+    create(&fixture, "job-worker-1").await;
+    assert!(fixture.violated().contains(&"I22"), "{:?}", fixture.violated());
 }
 
 #[tokio::test(start_paused = true)]
 async fn i22_a_pod_of_a_restart_whose_group_is_from_before() {
-    let bench = with_group("Running").await;
-    bench.status(json!({"recovery": {"job": 1}})).await;
-    Bench::wait_past_allowed_staleness().await;
-    let mut pod = pod(&bench, "job-worker-0");
+    let fixture = with_group("Running").await;
+    fixture.status(json!({"recovery": {"job": 1}})).await;
+    Fixture::wait_past_allowed_staleness().await;
+    let mut pod = pod(&fixture, "job-worker-0");
     pod["metadata"]["annotations"] = json!({"training.kubeflow.org/restart-attempt": "1"});
-    bench.operator("POST", PODS, pod).await;
-    assert_eq!(bench.violated(), ["I22"]);
+    fixture.operator("POST", PODS, pod).await;
+    assert_eq!(fixture.violated(), ["I22"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i22_a_group_that_goes_before_the_last_pod() {
     for (succeeded, expected) in [(1, &["I22"][..]), (2, &[])] {
-        let bench = with_group("Running").await;
+        let fixture = with_group("Running").await;
         for name in ["job-worker-0", "job-worker-1"] {
-            create(&bench, name).await;
+            create(&fixture, name).await;
         }
         for name in ["job-worker-0", "job-worker-1"].iter().take(succeeded) {
-            bench.succeed(name).await;
+            fixture.succeed(name).await;
         }
-        bench
+        fixture
             .status(json!({"conditions": [condition("Succeeded")]}))
             .await;
-        Bench::wait_past_allowed_staleness().await;
-        let group = bench.cluster.get("podgroups", "default", "job").unwrap();
+        Fixture::wait_past_allowed_staleness().await;
+        let group = fixture.cluster.get("podgroups", "default", "job").unwrap();
         let options = json!({"preconditions": {"uid": group.value()["metadata"]["uid"]}});
-        bench.operator("DELETE", &format!("{GROUPS}/job"), options).await;
-        assert_eq!(bench.violated(), expected, "{succeeded}");
+        fixture
+            .operator("DELETE", &format!("{GROUPS}/job"), options)
+            .await;
+        assert_eq!(fixture.violated(), expected, "{succeeded}");
     }
 }
 
 /// Returns the problems of the gang in a settled cluster.
-fn at_rest(bench: &Bench) -> Vec<String> {
-    let settled = SettledCluster::read(&bench.cluster).with_gangs(Some(GangScheduler::Volcano));
+fn at_rest(fixture: &Fixture) -> Vec<String> {
+    let settled = SettledCluster::read(&fixture.cluster).with_gangs(Some(GangScheduler::Volcano));
     let problems = settled.problems().into_iter();
     problems
         .filter(|(id, _)| *id == "I22")
@@ -123,43 +125,46 @@ fn at_rest(bench: &Bench) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn i22_a_gang_at_rest() {
-    let bench = with_group("Running").await;
+    let fixture = with_group("Running").await;
     assert_eq!(
-        at_rest(&bench),
+        at_rest(&fixture),
         ["MXJob job: its group asks for 2 pods, and it has 0"]
     );
-    create(&bench, "job-worker-0").await;
-    create(&bench, "job-worker-1").await;
-    assert_eq!(at_rest(&bench), ["MXJob job: \"job-worker-0\" has no place"]);
+    create(&fixture, "job-worker-0").await;
+    create(&fixture, "job-worker-1").await;
+    assert_eq!(at_rest(&fixture), ["MXJob job: \"job-worker-0\" has no place"]);
     for name in ["job-worker-0", "job-worker-1"] {
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
             "target": {"kind": "Node", "name": "n"}});
-        bench
+        fixture
             .user("POST", &format!("{PODS}/{name}/binding"), binding)
             .await;
     }
-    assert_eq!(at_rest(&bench), [""; 0]);
-    bench.status(json!({"recovery": {"job": 1}})).await;
-    assert_eq!(at_rest(&bench), ["MXJob job: its group is of an earlier attempt"]);
-    bench
+    assert_eq!(at_rest(&fixture), [""; 0]);
+    fixture.status(json!({"recovery": {"job": 1}})).await;
+    assert_eq!(
+        at_rest(&fixture),
+        ["MXJob job: its group is of an earlier attempt"]
+    );
+    fixture
         .status(json!({"recovery": null, "conditions": [condition("Succeeded")]}))
         .await;
-    assert_eq!(at_rest(&bench), [""; 0], "its pods run on");
+    assert_eq!(at_rest(&fixture), [""; 0], "its pods run on");
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.succeed(name).await;
+        fixture.succeed(name).await;
     }
     assert_eq!(
-        at_rest(&bench),
+        at_rest(&fixture),
         ["MXJob job: its group is left, though no pod runs"]
     );
-    bench.user("DELETE", &format!("{GROUPS}/job"), json!({})).await;
-    assert_eq!(at_rest(&bench), [""; 0]);
-    bench
+    fixture.user("DELETE", &format!("{GROUPS}/job"), json!({})).await;
+    assert_eq!(at_rest(&fixture), [""; 0]);
+    fixture
         .user(
             "PATCH",
             &format!("{JOBS}/job/status"),
             json!({"status": {"conditions": null}}),
         )
         .await;
-    assert_eq!(at_rest(&bench), ["MXJob job: it has no group"]);
+    assert_eq!(at_rest(&fixture), ["MXJob job: it has no group"]);
 }

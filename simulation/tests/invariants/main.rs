@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod at_rest;
-mod bench;
 mod changes;
+mod fixture;
 mod gangs;
 mod policies;
 mod queue;

@@ -3,64 +3,64 @@
 use serde_json::{Value, json};
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::bench::{Bench, MAPS, PODS, condition};
+use crate::fixture::{Fixture, MAPS, PODS, condition};
 
-async fn with_policy(policy: Value) -> Bench {
+async fn with_policy(policy: Value) -> Fixture {
     let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
     job["spec"]["runPolicy"] = policy;
-    Bench::with(job).await
+    Fixture::with(job).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn i19_a_launcher_before_its_workers() {
     for started in [false, true] {
         let job = job::new(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 1)], "Never");
-        let bench = Bench::with(job).await;
-        bench
-            .operator("POST", MAPS, bench.child("ConfigMap", "job-config"))
+        let fixture = Fixture::with(job).await;
+        fixture
+            .operator("POST", MAPS, fixture.child("ConfigMap", "job-config"))
             .await;
-        bench.create("job-worker-0").await;
+        fixture.create("job-worker-0").await;
         if started {
             let running = json!({"status": {"phase": "Running"}});
             let path = format!("{PODS}/job-worker-0/status");
-            bench.user("PATCH", &path, running).await;
+            fixture.user("PATCH", &path, running).await;
         }
-        bench.create("job-launcher").await;
-        assert_eq!(bench.violated().is_empty(), started, "{:?}", bench.violated());
-        assert!(bench.violated().iter().all(|id| *id == "I19"));
+        fixture.create("job-launcher").await;
+        assert_eq!(fixture.violated().is_empty(), started, "{:?}", fixture.violated());
+        assert!(fixture.violated().iter().all(|id| *id == "I19"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn i20_a_restart_too_many_or_one_that_is_ignored() {
-    let bench = with_policy(json!({"failurePolicy": {"maxRestarts": 1}})).await;
-    bench.status(json!({"restartCount": 1})).await;
-    assert_eq!(bench.violated(), [""; 0]);
-    bench.status(json!({"restartCount": 2})).await;
-    assert_eq!(bench.violated(), ["I20"]);
+    let fixture = with_policy(json!({"failurePolicy": {"maxRestarts": 1}})).await;
+    fixture.status(json!({"restartCount": 1})).await;
+    assert_eq!(fixture.violated(), [""; 0]);
+    fixture.status(json!({"restartCount": 2})).await;
+    assert_eq!(fixture.violated(), ["I20"]);
 
-    let bench = with_policy(json!({"failurePolicy": {"rules": [{"action": "Ignore"}]}})).await;
-    bench.status(json!({"restartCount": 1})).await;
-    assert_eq!(bench.violated(), ["I20"]);
+    let fixture = with_policy(json!({"failurePolicy": {"rules": [{"action": "Ignore"}]}})).await;
+    fixture.status(json!({"restartCount": 1})).await;
+    assert_eq!(fixture.violated(), ["I20"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i20_a_success_that_the_policy_does_not_make_one() {
     for (operator, expected) in [("All", &["I20"][..]), ("Any", &[])] {
-        let bench = with_policy(json!({"successPolicy": {"operator": operator}})).await;
-        bench.create("job-worker-0").await;
-        bench.create("job-worker-1").await;
-        bench.succeed("job-worker-0").await;
-        bench
+        let fixture = with_policy(json!({"successPolicy": {"operator": operator}})).await;
+        fixture.create("job-worker-0").await;
+        fixture.create("job-worker-1").await;
+        fixture.succeed("job-worker-0").await;
+        fixture
             .status(json!({"conditions": [condition("Succeeded")]}))
             .await;
-        assert_eq!(bench.violated(), expected);
+        assert_eq!(fixture.violated(), expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn i2_a_child_of_a_job_that_is_left_alone() {
-    let bench = with_policy(json!({"managedBy": "kueue.x-k8s.io/multikueue"})).await;
-    bench.create("job-worker-0").await;
-    assert_eq!(bench.violated(), ["I2"]);
+    let fixture = with_policy(json!({"managedBy": "kueue.x-k8s.io/multikueue"})).await;
+    fixture.create("job-worker-0").await;
+    assert_eq!(fixture.violated(), ["I2"]);
 }

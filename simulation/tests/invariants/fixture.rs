@@ -12,7 +12,7 @@ use training_job_simulation::world::job::{self, JobType};
 use training_job_simulation::world::network::Network;
 
 /// A cluster with a job, and an operator's client for the test.
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) cluster: Cluster,
     pub(crate) network: Network,
     pub(crate) monitor: Monitor,
@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     pub(crate) job_type: JobType,
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         Self::with(job::new(JobType::Train, "job", &[("Worker", 2)], "Never")).await
     }
@@ -45,17 +45,17 @@ impl Bench {
         };
         let monitor = Monitor::attach(&cluster, &network, &history, staleness);
         let (operator, ..) = network.connect();
-        let bench = Self {
+        let fixture = Self {
             cluster,
             network,
             monitor,
             operator,
             job_type: JobType::of(&job).unwrap(),
         };
-        bench
-            .user("POST", &direct::path(bench.job_type.plural(), ""), job)
+        fixture
+            .user("POST", &direct::path(fixture.job_type.plural(), ""), job)
             .await;
-        bench
+        fixture
     }
 
     pub(crate) async fn call(client: &kube::Client, method: &str, path: &str, body: Value) {
