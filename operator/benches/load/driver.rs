@@ -16,18 +16,18 @@ use tokio::time::{Instant, sleep, timeout};
 use training_job::api::labels;
 
 use crate::follow::{Is, Told, follow};
-use crate::seen::{Life, Seen};
-use crate::stage::Stage;
+use crate::test_cluster::TestCluster;
+use crate::timelines::{JobTimeline, Timelines};
 use crate::work::{Jobs, Kind};
 
 /// Longer than any operator should need.
-const PATIENCE: Duration = Duration::from_secs(900);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The maximum number of the driver's calls in flight.
-const CALLS: usize = 32;
+const MAX_CALLS_IN_FLIGHT: usize = 32;
 
 /// Requests only the metadata of an object.
-const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// An event that the driver has received.
 enum News {
@@ -61,15 +61,15 @@ enum News {
 
 /// The users and kubelets of one namespace.
 pub(crate) struct Driver {
-    pub(crate) seen: Seen,
-    hands: Hands,
+    pub(crate) timelines: Timelines,
+    clients: Clients,
     news: mpsc::UnboundedReceiver<(Instant, News)>,
     watches: [JoinHandle<()>; 2],
 }
 
 /// The clients of concurrent actions.
 #[derive(Clone)]
-struct Hands {
+struct Clients {
     users: kube::Client,
     kubelets: kube::Client,
     namespace: String,
@@ -81,28 +81,28 @@ struct Hands {
 }
 
 impl Driver {
-    pub(crate) async fn start(stage: &Stage, kind: Kind) -> Self {
+    pub(crate) async fn start(cluster: &TestCluster, kind: Kind) -> Self {
         let (send, news) = mpsc::unbounded_channel();
-        let users = stage.plane.client();
-        let hands = Hands {
+        let users = cluster.plane.client();
+        let clients = Clients {
             users: users.clone(),
-            kubelets: stage.plane.kubelet(&stage.namespace).await.client(),
-            namespace: stage.namespace.clone(),
+            kubelets: cluster.plane.kubelet(&cluster.namespace).await.client(),
+            namespace: cluster.namespace.clone(),
             kind,
-            limit: Arc::new(Semaphore::new(CALLS)),
+            limit: Arc::new(Semaphore::new(MAX_CALLS_IN_FLIGHT)),
             send: send.clone(),
-            tell: stage.tell.clone(),
+            tell: cluster.tell.clone(),
         };
-        let pods = Api::<PartialObjectMeta<Pod>>::namespaced(users.clone(), &stage.namespace);
-        let jobs = Api::<Told>::namespaced_with(users, &stage.namespace, &kind.resource());
+        let pods = Api::<PartialObjectMeta<Pod>>::namespaced(users.clone(), &cluster.namespace);
+        let jobs = Api::<Told>::namespaced_with(users, &cluster.namespace, &kind.resource());
         let (of_pods, of_jobs) = (send.clone(), send);
         let watches = [
             tokio::spawn(follow(pods, move |pod, is| tell_pod(&pod, is, &of_pods))),
             tokio::spawn(follow(jobs, move |job, _| tell_job(&job, &of_jobs))),
         ];
         Self {
-            seen: Seen::new(),
-            hands,
+            timelines: Timelines::new(),
+            clients,
             news,
             watches,
         }
@@ -111,34 +111,37 @@ impl Driver {
     /// Creates jobs of these names. `until` follows them.
     pub(crate) fn submit(&mut self, jobs: Jobs, names: impl IntoIterator<Item = String>) {
         for name in names {
-            self.seen.lives.insert(name.clone(), Life::new(jobs));
-            let hands = self.hands.clone();
+            self.timelines.jobs.insert(name.clone(), JobTimeline::new(jobs));
+            let clients = self.clients.clone();
             tokio::spawn(async move {
                 let resource = jobs.kind.resource();
-                let api =
-                    Api::<DynamicObject>::namespaced_with(hands.users.clone(), &hands.namespace, &resource);
+                let api = Api::<DynamicObject>::namespaced_with(
+                    clients.users.clone(),
+                    &clients.namespace,
+                    &resource,
+                );
                 let made = {
-                    let _permit = hands.limit.acquire().await.unwrap();
-                    hands.news(News::Created { job: name.clone() });
+                    let _permit = clients.limit.acquire().await.unwrap();
+                    clients.news(News::Created { job: name.clone() });
                     api.create(&PostParams::default(), &jobs.job(&name))
                         .await
                         .unwrap()
                 };
-                hands.tell(json!({ "job": made }));
+                clients.tell(json!({ "job": made }));
             });
         }
     }
 
     /// Processes events until the condition is met.
-    pub(crate) async fn until(&mut self, what: &str, awaited: impl Fn(&Seen) -> bool) {
+    pub(crate) async fn until(&mut self, what: &str, awaited: impl Fn(&Timelines) -> bool) {
         let all = async {
-            while !awaited(&self.seen) {
+            while !awaited(&self.timelines) {
                 let (at, news) = self.news.recv().await.unwrap();
-                note(&mut self.seen, at, news, &self.hands);
+                note(&mut self.timelines, at, news, &self.clients);
             }
         };
-        let done = timeout(PATIENCE, all).await;
-        done.unwrap_or_else(|_| panic!("awaited {what} for {PATIENCE:?}"));
+        let done = timeout(EVENT_TIMEOUT, all).await;
+        done.unwrap_or_else(|_| panic!("awaited {what} for {EVENT_TIMEOUT:?}"));
     }
 
     /// Processes events for this time.
@@ -146,7 +149,7 @@ impl Driver {
         let all = async {
             loop {
                 let (at, news) = self.news.recv().await.unwrap();
-                note(&mut self.seen, at, news, &self.hands);
+                note(&mut self.timelines, at, news, &self.clients);
             }
         };
         let _: Result<(), _> = timeout(time, all).await;
@@ -155,17 +158,17 @@ impl Driver {
     /// Creates running pods that belong to no job.
     pub(crate) async fn foreign(&self, count: usize) {
         let all = (0..count).map(|n| {
-            let hands = self.hands.clone();
+            let clients = self.clients.clone();
             tokio::spawn(async move {
                 let name = format!("nobodys-{n}");
                 let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
                 let pod: Pod = serde_json::from_value(pod).unwrap();
-                let api = Api::<Pod>::namespaced(hands.users.clone(), &hands.namespace);
+                let api = Api::<Pod>::namespaced(clients.users.clone(), &clients.namespace);
                 {
-                    let _permit = hands.limit.acquire().await.unwrap();
+                    let _permit = clients.limit.acquire().await.unwrap();
                     api.create(&PostParams::default(), &pod).await.unwrap();
                 }
-                hands.set(&name, "Running", 0).await;
+                clients.set(&name, "Running", 0).await;
             })
         });
         for done in join_all(all).await {
@@ -180,7 +183,7 @@ impl Drop for Driver {
     }
 }
 
-impl Hands {
+impl Clients {
     fn news(&self, news: News) {
         let _ = self.send.send((Instant::now(), news));
     }
@@ -206,7 +209,9 @@ impl Hands {
         let mut request = pods
             .patch_subresource("status", pod, &PatchParams::default(), &patch)
             .unwrap();
-        request.headers_mut().insert(ACCEPT, HEAD.parse().unwrap());
+        request
+            .headers_mut()
+            .insert(ACCEPT, METADATA_ONLY.parse().unwrap());
         match self.kubelets.request_text(request).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -216,77 +221,83 @@ impl Hands {
 }
 
 /// Records an event and acts as a kubelet would.
-fn note(seen: &mut Seen, at: Instant, news: News, hands: &Hands) {
-    let hands = hands.clone();
+fn note(timelines: &mut Timelines, at: Instant, news: News, clients: &Clients) {
+    let clients = clients.clone();
     match news {
-        News::Created { job } => seen.life(&job).created = Some(at),
+        News::Created { job } => timelines.timeline(&job).created = Some(at),
         News::Pod { job, pod, uid } => {
-            if seen.life(&job).has(&pod, &uid, at) {
+            if timelines.timeline(&job).has(&pod, &uid, at) {
                 return;
             }
             tokio::spawn(async move {
-                hands.set(&pod, "Running", 0).await;
-                hands.news(News::Runs { job, pod, uid });
+                clients.set(&pod, "Running", 0).await;
+                clients.news(News::Runs { job, pod, uid });
             });
         }
         News::Gone { job, pod, uid } => {
-            if seen.life(&job).pod(&pod, &uid).is_some() {
-                seen.life(&job).pods.remove(&pod);
+            if timelines.timeline(&job).pod(&pod, &uid).is_some() {
+                timelines.timeline(&job).pods.remove(&pod);
             }
         }
         News::Runs { job, pod, uid } => {
-            let life = seen.life(&job);
-            if let Some(pod) = life.pod(&pod, &uid) {
+            let timeline = timelines.timeline(&job);
+            if let Some(pod) = timeline.pod(&pod, &uid) {
                 pod.runs = true;
             }
-            if life.runs() && !life.is_ending {
-                all_run(life, &job, at, hands);
+            if timeline.runs() && !timeline.is_ending {
+                all_run(timeline, &job, at, clients);
             }
         }
-        News::Ended { job } => seen.life(&job).last_pod_ended = Some(at),
+        News::Ended { job } => timelines.timeline(&job).last_pod_ended = Some(at),
         News::Job {
             job,
             running,
             succeeded,
         } => {
-            let life = seen.life(&job);
+            let timeline = timelines.timeline(&job);
             if running {
-                life.running.get_or_insert(at);
+                timeline.running.get_or_insert(at);
             }
             if succeeded {
-                life.succeeded.get_or_insert(at);
+                timeline.succeeded.get_or_insert(at);
             }
         }
     }
 }
 
 /// Continues when all pods of a job run: a worker is killed, or the pods end after a time, or they run forever.
-fn all_run(life: &mut Life, job: &str, at: Instant, hands: Hands) {
-    life.all_run.get_or_insert(at);
-    hands.tell(json!({ "runs": job }));
+fn all_run(timeline: &mut JobTimeline, job: &str, at: Instant, clients: Clients) {
+    timeline.all_run.get_or_insert(at);
+    clients.tell(json!({ "runs": job }));
     let job = job.to_owned();
-    if life.jobs.churn && life.killed.is_none() {
-        life.killed = Some(at);
-        let victim = life.pods.iter_mut().find(|(pod, _)| pod.ends_with("-worker-0"));
+    if timeline.jobs.churn && timeline.killed.is_none() {
+        timeline.killed = Some(at);
+        let victim = timeline
+            .pods
+            .iter_mut()
+            .find(|(pod, _)| pod.ends_with("-worker-0"));
         let (pod, known) = victim.expect("a job has a worker");
         known.runs = false;
         let pod = pod.clone();
         tokio::spawn(async move {
-            hands.set(&pod, "Failed", 137).await;
-            hands.tell(json!({"failed": [job, pod]}));
+            clients.set(&pod, "Failed", 137).await;
+            clients.tell(json!({"failed": [job, pod]}));
         });
-    } else if let Some(train) = life.jobs.train {
-        life.is_ending = true;
+    } else if let Some(train) = timeline.jobs.train {
+        timeline.is_ending = true;
         // The pod that decides the job ends after all others.
-        let kind = life.jobs.kind;
-        let (last, first): (Vec<String>, Vec<String>) =
-            life.pods.keys().cloned().partition(|pod| kind.is_decided_by(pod));
+        let kind = timeline.jobs.kind;
+        let (last, first): (Vec<String>, Vec<String>) = timeline
+            .pods
+            .keys()
+            .cloned()
+            .partition(|pod| kind.is_decided_by(pod));
         tokio::spawn(async move {
             sleep(train).await;
-            join_all(first.iter().map(|pod| hands.set(pod, "Succeeded", 0))).await;
-            join_all(last.iter().map(|pod| hands.set(pod, "Succeeded", 0))).await;
-            hands.news(News::Ended { job: job.clone() });
-            hands.tell(json!({ "ended": job }));
+            join_all(first.iter().map(|pod| clients.set(pod, "Succeeded", 0))).await;
+            join_all(last.iter().map(|pod| clients.set(pod, "Succeeded", 0))).await;
+            clients.news(News::Ended { job: job.clone() });
+            clients.tell(json!({ "ended": job }));
         });
     }
 }

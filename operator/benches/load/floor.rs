@@ -21,7 +21,7 @@ use training_job::{Settings, plan, validate};
 use training_job_mxnet::MXJob;
 
 /// Requests only the metadata of created objects, because their content is not needed.
-const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Opens the connection from the driver to the plain writer. Returns its address, and a channel whose messages are
 /// sent as lines.
@@ -171,7 +171,7 @@ impl Writer {
                     "/api/v1/namespaces/{}/services",
                     service.metadata.namespace.as_ref().unwrap()
                 );
-                self.send("POST", path, &service, HEAD).await;
+                self.send("POST", path, &service, METADATA_ONLY).await;
                 let mut jobs = self.jobs.lock().unwrap();
                 let under_way = jobs.get_mut(&job).unwrap();
                 under_way.services -= 1;
@@ -186,7 +186,7 @@ impl Writer {
                     "/api/v1/namespaces/{}/pods",
                     pod.metadata.namespace.as_ref().unwrap()
                 );
-                self.send("POST", path, &pod, HEAD).await;
+                self.send("POST", path, &pod, METADATA_ONLY).await;
             }
             Call::Again(job, name) => {
                 let pod = {
@@ -200,7 +200,7 @@ impl Writer {
                     "DELETE",
                     format!("/api/v1/namespaces/{namespace}/pods/{name}"),
                     &json!({}),
-                    HEAD,
+                    METADATA_ONLY,
                 )
                 .await;
                 self.push([Call::Pod(Box::new(pod))]);

@@ -23,9 +23,9 @@ mod follow;
 mod operators;
 mod process;
 mod relay;
-mod seen;
-mod stage;
 mod table;
+mod test_cluster;
+mod timelines;
 mod work;
 
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::time::Instant;
 
-use seen::Figures;
+use timelines::Figures;
 use table::{Results, Run, Worked};
 use work::{Contender, Jobs, Kind, Work};
 

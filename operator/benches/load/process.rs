@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Clock ticks per second in `/proc`.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The resource usage of a process so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ impl Usage {
             value.unwrap_or_default() / 1024.0
         };
         Self {
-            cpu: (field(pid, 11) + field(pid, 12)) / TICKS,
+            cpu: (field(pid, 11) + field(pid, 12)) / TICKS_PER_SECOND,
             peak_rss: mebibytes("VmHWM:"),
             rss: mebibytes("VmRSS:"),
         }
@@ -45,7 +45,7 @@ pub(crate) fn age(pid: i32) -> f64 {
         .split_whitespace()
         .next()
         .and_then(|text| text.parse::<f64>().ok());
-    uptime.unwrap_or_default() - field(pid, 19) / TICKS
+    uptime.unwrap_or_default() - field(pid, 19) / TICKS_PER_SECOND
 }
 
 /// Returns a number of `/proc/PID/stat`, counted after the name, because the name may contain blanks.

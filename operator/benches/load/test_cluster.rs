@@ -12,18 +12,18 @@ use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Pr
 
 use crate::process::{Usage, find};
 use crate::relay::{Relay, Traffic};
-use crate::seen::Figures;
+use crate::timelines::Figures;
 use crate::work::{Contender, Kind};
 use crate::{floor, operators};
 
 /// The time for writes that follow the last event.
-pub(crate) const SETTLING: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(3);
 
 /// The time limit for the machine to become idle. The measurement starts afterwards in any case.
-const PATIENCE: Duration = Duration::from_secs(20);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A control plane for one contender and one line of work, so that no measurement depends on an earlier one.
-pub(crate) struct Stage {
+pub(crate) struct TestCluster {
     pub(crate) plane: ControlPlane,
     pub(crate) namespace: String,
     /// The channel to the plain writer, if it is the contender.
@@ -47,7 +47,7 @@ pub(crate) struct Mark {
     calls: usize,
 }
 
-impl Stage {
+impl TestCluster {
     pub(crate) async fn start(contender: Contender, kind: Kind, in_flight: usize) -> Self {
         let options = Options {
             audit: Some(Audit::Heads),
@@ -55,7 +55,7 @@ impl Stage {
         };
         let plane = ControlPlane::start(options).await;
         plane.install_crds().await;
-        let mut stage = Self {
+        let mut cluster = Self {
             namespace: plane.namespace("load").await,
             relay: Relay::start(&plane).await,
             plane,
@@ -66,9 +66,9 @@ impl Stage {
             operator: None,
             before: 0,
         };
-        stage.start_operator().await;
-        stage.calm().await;
-        stage
+        cluster.start_operator().await;
+        cluster.calm().await;
+        cluster
     }
 
     /// Waits until the API server creates services and is idle. For some seconds after its start it has no addresses
@@ -81,7 +81,7 @@ impl Stage {
             sleep(Duration::from_millis(100)).await;
         }
         services.delete("first", &DeleteParams::default()).await.unwrap();
-        let (mut calm, deadline) = (0, Instant::now() + PATIENCE);
+        let (mut calm, deadline) = (0, Instant::now() + IDLE_TIMEOUT);
         while calm < 3 && Instant::now() < deadline {
             let before = self.cpu();
             sleep(Duration::from_millis(500)).await;

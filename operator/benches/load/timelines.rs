@@ -17,12 +17,12 @@ pub(crate) struct Known {
 }
 
 /// The observed times of one job.
-pub(crate) struct Life {
+pub(crate) struct JobTimeline {
     pub(crate) jobs: Jobs,
     pub(crate) created: Option<Instant>,
     /// The existing pods by name.
     pub(crate) pods: BTreeMap<String, Known>,
-    /// The time at which each pod was first seen, including deleted pods.
+    /// The time at which each pod was first observed, including deleted pods.
     pub(crate) made: Vec<Instant>,
     /// The time at which all its pods ran first.
     pub(crate) all_run: Option<Instant>,
@@ -33,7 +33,7 @@ pub(crate) struct Life {
     pub(crate) succeeded: Option<Instant>,
 }
 
-impl Life {
+impl JobTimeline {
     pub(crate) fn new(jobs: Jobs) -> Self {
         Self {
             jobs,
@@ -86,69 +86,70 @@ impl Life {
 }
 
 /// The observed times of all jobs.
-pub(crate) struct Seen {
+pub(crate) struct Timelines {
     begun: Instant,
-    pub(crate) lives: BTreeMap<String, Life>,
+    pub(crate) jobs: BTreeMap<String, JobTimeline>,
 }
 
-impl Seen {
+impl Timelines {
     pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
-            lives: BTreeMap::new(),
+            jobs: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn life(&mut self, job: &str) -> &mut Life {
-        self.lives
+    pub(crate) fn timeline(&mut self, job: &str) -> &mut JobTimeline {
+        self.jobs
             .get_mut(job)
             .expect("only jobs of the driver's have pods")
     }
 
     /// Returns true if the condition holds for all jobs.
-    pub(crate) fn all(&self, is: impl Fn(&Life) -> bool) -> bool {
-        self.lives.values().all(is)
+    pub(crate) fn all(&self, is: impl Fn(&JobTimeline) -> bool) -> bool {
+        self.jobs.values().all(is)
     }
 
     /// Returns the times of a burst.
     pub(crate) fn figures(&self) -> Figures {
-        let lives = || self.lives.values();
-        let first = lives()
-            .filter_map(|life| life.created)
+        let all = || self.jobs.values();
+        let first = all()
+            .filter_map(|timeline| timeline.created)
             .min()
             .unwrap_or(self.begun);
         let since = |to: Option<Instant>, from: Option<Instant>| Some(to?.saturating_duration_since(from?));
-        let made = lives().flat_map(|life| {
-            let all = life.made.iter().take(life.jobs.pods());
-            all.filter_map(move |at| since(Some(*at), life.created))
+        let made = all().flat_map(|timeline| {
+            let all = timeline.made.iter().take(timeline.jobs.pods());
+            all.filter_map(move |at| since(Some(*at), timeline.created))
         });
-        let whole = lives().filter_map(Life::making);
-        let reported = lives().filter_map(|life| since(life.running, life.created));
-        let runs = lives().filter_map(|life| since(life.running, life.all_run));
-        let shown = lives().filter(|life| life.running.is_some()).count();
-        let ends = lives().filter_map(|life| since(life.succeeded, life.last_pod_ended));
-        let anew = lives().filter_map(|life| since(life.made.get(life.jobs.pods()).copied(), life.killed));
-        let last_made = lives()
-            .filter_map(|life| life.made.get(life.jobs.pods() - 1).copied())
+        let whole = all().filter_map(JobTimeline::making);
+        let reported = all().filter_map(|timeline| since(timeline.running, timeline.created));
+        let runs = all().filter_map(|timeline| since(timeline.running, timeline.all_run));
+        let shown = all().filter(|timeline| timeline.running.is_some()).count();
+        let ends = all().filter_map(|timeline| since(timeline.succeeded, timeline.last_pod_ended));
+        let anew = all()
+            .filter_map(|timeline| since(timeline.made.get(timeline.jobs.pods()).copied(), timeline.killed));
+        let last_made = all()
+            .filter_map(|timeline| timeline.made.get(timeline.jobs.pods() - 1).copied())
             .max();
-        let last_done = lives().filter_map(|life| life.succeeded).max();
+        let last_done = all().filter_map(|timeline| timeline.succeeded).max();
         let mut figures = Figures::new();
         spread(&mut figures, "pods", made);
         spread(&mut figures, "making", whole);
         spread(&mut figures, "reported", reported);
         spread(&mut figures, "running", runs);
         spread(&mut figures, "end", ends);
-        if lives().any(|life| life.killed.is_some()) {
+        if all().any(|timeline| timeline.killed.is_some()) {
             spread(&mut figures, "anew", anew);
         }
         let mut put = |name: &str, value: f64| figures.insert(name.to_owned(), value);
         put(
             "running_shown",
-            100.0 * shown as f64 / self.lives.len().max(1) as f64,
+            100.0 * shown as f64 / self.jobs.len().max(1) as f64,
         );
         if let Some(last) = last_made {
             let seconds = (last - first).as_secs_f64();
-            let pods: usize = lives().map(|life| life.jobs.pods()).sum();
+            let pods: usize = all().map(|timeline| timeline.jobs.pods()).sum();
             put("pods_all", seconds);
             put("pods_rate", pods as f64 / seconds);
         }

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Background, ControlPlane, Options, WAIT_TIMEOUT, Program, repository};
+use training_job_testing::cluster::{Background, ControlPlane, Options, Program, WAIT_TIMEOUT, repository};
 
 use super::{corpus, same};
 

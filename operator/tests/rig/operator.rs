@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use training_job::{Metrics, Options};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Background, ControlPlane, WAIT_TIMEOUT, Program, repository};
+use training_job_testing::cluster::{Background, ControlPlane, Program, WAIT_TIMEOUT, repository};
 
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
