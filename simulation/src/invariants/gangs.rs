@@ -25,13 +25,16 @@ fn is_let_in(m: &CheckedChange<'_>) -> Option<String> {
     if m.object()["spec"]["schedulerName"] != GangScheduler::Volcano.name() {
         return None;
     }
-    let (uid, life) = (job::controller(m.object())?, m.owner()?);
+    let (uid, job_timeline) = (job::controller(m.object())?, m.owner()?);
     let since = m.earliest(m.staleness.of_others);
-    if life.status_edited.is_some_and(|at| at >= since) {
+    if job_timeline.status_edited.is_some_and(|at| at >= since) {
         return None;
     }
     let restarts = |job: &Value| job["status"]["recovery"]["job"].as_u64().unwrap_or(0);
-    let restarts = life.objects_since(since).map(|job| restarts(job.value())).min();
+    let restarts = job_timeline
+        .objects_since(since)
+        .map(|job| restarts(job.value()))
+        .min();
     // Recreated pods join the pods that exist.
     let mut children = m.timeline.children_of(Some(uid)).map(|(_, child)| child);
     let excuse = children.any(|child| match &*child.plural {
@@ -55,11 +58,11 @@ fn is_last(m: &CheckedChange<'_>) -> Option<String> {
     let uid = job::controller(m.before())?;
     let since = m.earliest(m.staleness.of_others.max(m.staleness.of_own));
     let mut pods = m.timeline.children_of(Some(uid));
-    let left = pods.find_map(|(child, life)| {
-        let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
-        let pod = known.then(|| m.view.by_uid(child)).flatten()?;
+    let left = pods.find_map(|(uid_of_pod, timeline)| {
+        let known = timeline.plural == "pods" && timeline.deleted.is_none() && timeline.created < since;
+        let pod = known.then(|| m.view.by_uid(uid_of_pod)).flatten()?;
         let counts = job::controller(&*pod) == Some(uid) && job::is_labelled(&*pod) && !pod::has_ended(&*pod);
-        counts.then_some(life)
+        counts.then_some(timeline)
     })?;
     m.violation(&format!("deleted while pod {} runs", left.name))
 }

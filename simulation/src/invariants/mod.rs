@@ -1,23 +1,27 @@
 //! The invariants, which must hold in every cluster with this operator under all faults.
 //!
-//! * `changes`: invariants that [`Monitor`] checks at each change when it is stored.
+//! * `changes`: the list of invariants that [`Monitor`] checks at each change when it is stored.
+//! * `children`, `statuses`, `conditions`: invariants of changes to children and to statuses.
 //! * `policies`: an invariant of changes, about failure and success policies.
 //! * `gangs`: an invariant of jobs that a gang scheduler binds.
 //! * `queue`: an invariant of jobs that a queue admits and evicts.
 //! * `news`: stored changes reach operators in time. It is checked at the start of each watch.
 //! * [`at_rest`]: invariants of a settled cluster.
-//! * Invariants of calls are in `run.rs` and `settle.rs`. Limits on the cost of a fault are in `exhaustive.rs`.
+//! * Invariants of calls are in `modes/run.rs` and `modes/settle.rs`. Limits on the cost of a fault are in
+//!   `modes/exhaustive.rs`.
 //!
 //! To add an invariant: write a function and add it to `changes::ALL`, or to `SettledCluster::problems`. Add a line
 //! to docs/maintainers/reliability.md, and a test that violates the invariant to `tests/invariants/`.
 
 pub mod at_rest;
 mod changes;
+mod children;
 mod conditions;
 mod gangs;
 mod news;
 mod policies;
 mod queue;
+mod statuses;
 mod timeline;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

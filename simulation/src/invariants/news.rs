@@ -63,7 +63,7 @@ impl News {
         if self.faulty.remove(&watched) {
             return None;
         }
-        let version = told_version(call)?;
+        let version = resource_version_of(call)?;
         let changes = self.changes.get(resource)?;
         let first = changes.partition_point(|(changed, _)| *changed <= version);
         let (untold, since) = *changes.get(first)?;
@@ -75,7 +75,7 @@ impl News {
 }
 
 /// Returns the version from which a watch starts, or `None` for another call.
-fn told_version(call: &Call) -> Option<u64> {
+fn resource_version_of(call: &Call) -> Option<u64> {
     let mut pairs = call.query.split('&').filter(|_| call.verb == "watch");
     pairs
         .find_map(|pair| pair.strip_prefix("resourceVersion="))?

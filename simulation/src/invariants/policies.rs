@@ -14,8 +14,8 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
     }
     let (before, after) = (m.before(), m.object());
     let uid = after.meta("uid")?.as_str()?;
-    let life = m.timeline.jobs.get(uid)?;
-    if life.status_edited.is_some() {
+    let job_timeline = m.timeline.jobs.get(uid)?;
+    if job_timeline.status_edited.is_some() {
         return None;
     }
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);

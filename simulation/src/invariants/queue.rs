@@ -19,9 +19,9 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     if m.change.plural() != "pods" || !m.creates() {
         return None;
     }
-    let life = m.owner()?;
-    let seen = life.objects_since(m.earliest(m.staleness.of_others));
-    let is_queued = life.latest().is_some_and(is_queued);
+    let job_timeline = m.owner()?;
+    let seen = job_timeline.objects_since(m.earliest(m.staleness.of_others));
+    let is_queued = job_timeline.latest().is_some_and(is_queued);
     if !is_queued {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     }
     // The job may have been added to the queue with existing pods.
     let is_told = |job: &Object| !self::is_queued(job) || active(job) > 0;
-    match life.status_edited.is_some() || admitted.iter().any(|job| is_told(job)) {
+    match job_timeline.status_edited.is_some() || admitted.iter().any(|job| is_told(job)) {
         true => None,
         false => m.violation("made before the queue was told that its job is active"),
     }
@@ -49,10 +49,10 @@ fn active(job: &Object) -> i64 {
 fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
     let (before, after) = (m.before(), m.object());
     let uid = after.meta("uid")?.as_str()?;
-    let life = m.timeline.jobs.get(uid)?;
+    let job_timeline = m.timeline.jobs.get(uid)?;
     let since = m.earliest(m.staleness.of_others);
-    let suspended = life.objects_since(since).all(job::is_suspended);
-    if !is_queued(after) || !suspended || life.status_edited.is_some() || job::end(after).is_some() {
+    let suspended = job_timeline.objects_since(since).all(job::is_suspended);
+    if !is_queued(after) || !suspended || job_timeline.status_edited.is_some() || job::end(after).is_some() {
         return None;
     }
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
@@ -60,9 +60,9 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
         return m.violation("a restart was counted while it was suspended");
     }
     let mut pods = m.timeline.children_of(Some(uid));
-    let left = pods.find(|(child, life)| {
-        let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
-        let pod = known.then(|| m.view.by_uid(child)).flatten();
+    let left = pods.find(|(uid_of_pod, timeline)| {
+        let known = timeline.plural == "pods" && timeline.deleted.is_none() && timeline.created < since;
+        let pod = known.then(|| m.view.by_uid(uid_of_pod)).flatten();
         pod.is_some_and(|pod| job::controller(&*pod) == Some(uid) && !pod::has_ended(&*pod))
     });
     match left {

@@ -155,7 +155,7 @@ impl Timeline {
     pub(crate) fn is_edited(&self, job: &str) -> bool {
         self.jobs
             .get(job)
-            .is_some_and(|life| life.status_edited.is_some())
+            .is_some_and(|job_timeline| job_timeline.status_edited.is_some())
     }
 
     /// Returns all children that ever had this controller, with their UIDs.
