@@ -17,13 +17,13 @@ fn all_workers_decide() {
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(w.told("Running"), "JAXJob team/job is running.");
+    assert_eq!(w.message_of("Running"), "JAXJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.told("Succeeded"), "JAXJob team/job successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "JAXJob team/job successfully completed.");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_killed_worker_restarts_the_whole_job() {
     w.pod("worker-1").exits(137);
     w.reconcile();
     assert_eq!(
-        w.told("Restarting"),
+        w.message_of("Restarting"),
         "job job is restarting because Worker replica(s) failed."
     );
     w.finish_deletions().reconcile();
@@ -63,7 +63,7 @@ fn an_unset_policy_is_never() {
     w.pod("worker-0").exits(137);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "JAXJob job is failed because 1 Worker replica(s) failed."
     );
 }

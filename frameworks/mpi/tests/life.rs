@@ -11,12 +11,12 @@ use training_job_testing::PlanHarness;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 
-fn world(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
+fn harness(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
     PlanHarness::with(&format!("Launcher=1:{launcher} Worker={workers}"), "")
 }
 
 fn running(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
-    let mut w = world(launcher, workers);
+    let mut w = harness(launcher, workers);
     w.reconcile();
     w.all_running();
     w.all_running();
@@ -25,7 +25,7 @@ fn running(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
 
 #[test]
 fn the_launcher_starts_when_all_workers_run_and_decides() {
-    let mut w = world("Never", "2:Never");
+    let mut w = harness("Never", "2:Never");
     w.reconcile();
     assert_eq!(w.pod_names(), ["worker-0", "worker-1"]);
     w.pod("worker-0").running();
@@ -39,7 +39,7 @@ fn the_launcher_starts_when_all_workers_run_and_decides() {
     w.pod("launcher").succeeds();
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Succeeded"]);
-    assert_eq!(w.told("Succeeded"), "MPIJob job is successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "MPIJob job is successfully completed.");
     assert_eq!(
         w.finish_deletions().reconcile().pod_names(),
         ["launcher"],
@@ -50,7 +50,7 @@ fn the_launcher_starts_when_all_workers_run_and_decides() {
 /// The gang must reserve capacity for the launcher from the start.
 #[test]
 fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
-    let mut w = world("Never", "2:Never").with_gangs("volcano");
+    let mut w = harness("Never", "2:Never").with_gangs("volcano");
     w.edit(|job| {
         for role in job.spec.mpi_replica_specs.values_mut().flatten() {
             let cpu = json!({"requests": {"cpu": "1"}});
@@ -99,7 +99,7 @@ fn a_lost_worker_restarts_the_whole_job() {
     w.pod("worker-1").evicted();
     assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
     assert_eq!(
-        w.told("Restarting"),
+        w.message_of("Restarting"),
         "job job is restarting because Worker replica(s) failed."
     );
     w.finish_deletions().reconcile();
@@ -167,7 +167,7 @@ fn the_message_of_a_failure_under_never_names_an_mpijob() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "MPIJob job is failed because 1 Worker replica(s) failed."
     );
     assert_eq!(w.status().conditions.last().unwrap().reason, "MPIJobFailed");
@@ -176,7 +176,7 @@ fn the_message_of_a_failure_under_never_names_an_mpijob() {
 /// Every intermediate plan is checked. A name must not be granted while a pod of another job may have it.
 #[test]
 fn the_role_never_names_a_pod_that_is_not_there() {
-    let mut w = world("OnFailure", "3:OnFailure");
+    let mut w = harness("OnFailure", "3:OnFailure");
     let mut largest = 0;
     let mut check = |w: &mut PlanHarness<MPIJob>| {
         for _ in 0..8 {
@@ -238,7 +238,7 @@ fn elastic_horovod_continues_without_a_lost_worker() {
         json!({"command": ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python3"]}),
         json!({"command": ["sh", "-c"], "args": ["horovodrun -np 2 --host-discovery-script=/etc/mpi/discover_hosts.sh x"]}),
     ] {
-        let mut w = world("OnFailure", "2:OnFailure");
+        let mut w = harness("OnFailure", "2:OnFailure");
         let launcher = w
             .job
             .spec

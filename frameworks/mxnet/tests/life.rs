@@ -176,8 +176,8 @@ fn the_inline_shape_has_a_clean_up_policy_of_its_own() {
         ("inline All", inline(roles, "cleanPodPolicy: All"), &[]),
         ("inline None", inline(roles, "cleanPodPolicy: None"), all),
     ];
-    for (case, world, left) in table {
-        let mut w = world.started();
+    for (case, harness, left) in table {
+        let mut w = harness.started();
         w.pod("worker-0").succeeds();
         w.reconcile();
         w.pod("scheduler-0").succeeds();

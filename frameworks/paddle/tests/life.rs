@@ -25,13 +25,13 @@ fn without_masters_all_workers_decide() {
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(w.told("Running"), "PaddleJob team/job is running.");
+    assert_eq!(w.message_of("Running"), "PaddleJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.told("Succeeded"), "PaddleJob team/job successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "PaddleJob team/job successfully completed.");
 }
 
 #[test]
@@ -42,12 +42,12 @@ fn the_end_of_all_parameter_servers_is_the_end() {
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), CREATED, "no server runs yet");
     w.all_running();
-    assert_eq!(w.told("Running"), "PaddleJob job is running.");
+    assert_eq!(w.message_of("Running"), "PaddleJob job is running.");
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
     w.pod("master-1").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
-    assert_eq!(w.told("Succeeded"), "PaddleJob job is successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "PaddleJob job is successfully completed.");
 }
 
 /// The Go operator waits for the servers forever.

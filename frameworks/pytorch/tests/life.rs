@@ -22,13 +22,13 @@ fn the_master_decides() {
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), CREATED, "the master does not run yet");
     w.all_running();
-    assert_eq!(w.told("Running"), "PyTorchJob job is running.");
+    assert_eq!(w.message_of("Running"), "PyTorchJob job is running.");
     w.pod("worker-0").succeeds();
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.told("Succeeded"), "PyTorchJob job is successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "PyTorchJob job is successfully completed.");
     assert_eq!(w.counts("Worker"), (0, 2, 0));
 }
 
@@ -39,13 +39,13 @@ fn without_a_master_all_workers_decide() {
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(w.told("Running"), "PyTorchJob team/job is running.");
+    assert_eq!(w.message_of("Running"), "PyTorchJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.told("Succeeded"), "PyTorchJob team/job successfully completed.");
+    assert_eq!(w.message_of("Succeeded"), "PyTorchJob team/job successfully completed.");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_failure_that_is_final_outweighs_an_elastic_success() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "PyTorchJob job is failed because 1 Worker replica(s) failed."
     );
 }
@@ -82,7 +82,7 @@ fn a_killed_rank_restarts_the_whole_job() {
         w.pod("worker-0").exits(137);
         w.reconcile();
         assert_eq!(
-            w.told("Restarting"),
+            w.message_of("Restarting"),
             "job job is restarting because Worker replica(s) failed."
         );
         w.finish_deletions().reconcile();
@@ -126,7 +126,7 @@ fn a_wrong_exit_code_is_final() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
     );
     assert!(w.status().completion_time.is_some());
@@ -228,7 +228,7 @@ fn jobs_that_cannot_be_are_refused() {
         let mut w = PlanHarness::<PyTorchJob>::with(roles, fields);
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
-        let message = w.told("Failed");
-        assert!(message.contains(why), "{message}");
+        let told = w.message_of("Failed");
+        assert!(told.contains(why), "{told}");
     }
 }

@@ -37,13 +37,13 @@ fn the_chief_decides() {
         }
         assert_eq!(w.reconcile().state(), CREATED, "the chief does not run yet");
         w.all_running();
-        assert_eq!(w.told("Running"), "TFJob team/job is running.");
+        assert_eq!(w.message_of("Running"), "TFJob team/job is running.");
         w.pod("worker-0").succeeds();
         w.pod("worker-1").succeeds();
         assert_eq!(w.reconcile().state(), RUNNING);
         w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
         assert_eq!(w.reconcile().state(), SUCCEEDED);
-        assert_eq!(w.told("Succeeded"), "TFJob team/job successfully completed.");
+        assert_eq!(w.message_of("Succeeded"), "TFJob team/job successfully completed.");
     }
 }
 
@@ -72,7 +72,7 @@ fn a_failure_has_a_message_of_its_own() {
     w.pod("worker-2").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "TFJob team/job has failed because 2 Worker replica(s) failed."
     );
 }
@@ -88,7 +88,7 @@ fn beside_parameter_servers_a_worker_restarts_alone() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        w.told("Failed"),
+        w.message_of("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
     );
 }

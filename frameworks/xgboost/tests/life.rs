@@ -11,8 +11,8 @@ fn started(roles: &str) -> PlanHarness<XGBoostJob> {
 }
 
 /// Returns the reason and the message of the last condition of a type that holds.
-fn last_condition(world: &PlanHarness<XGBoostJob>, kind: &str) -> (String, String) {
-    let held = world.held(kind);
+fn reason_and_message(harness: &PlanHarness<XGBoostJob>, kind: &str) -> (String, String) {
+    let held = harness.held(kind);
     held.map_or_else(Default::default, |c| (c.reason, c.message))
 }
 
@@ -25,9 +25,9 @@ fn the_master_decides() {
     assert_eq!(w.reconcile().state(), ["Created"], "the master does not run yet");
     w.all_running();
     assert_eq!(w.state(), RUNNING);
-    assert_eq!(last_condition(&w, "Created").1, "XGBoostJob job is created.");
+    assert_eq!(reason_and_message(&w, "Created").1, "XGBoostJob job is created.");
     assert_eq!(
-        last_condition(&w, "Running"),
+        reason_and_message(&w, "Running"),
         ("XGBoostJobRunning".into(), "XGBoostJob job is running.".into())
     );
     w.pod("worker-0").succeeds();
@@ -36,7 +36,7 @@ fn the_master_decides() {
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
     assert_eq!(
-        last_condition(&w, "Succeeded"),
+        reason_and_message(&w, "Succeeded"),
         (
             "XGBoostJobSucceeded".into(),
             "XGBoostJob job is successfully completed.".into()
@@ -51,7 +51,7 @@ fn a_killed_worker_restarts_the_whole_job() {
     w.pod("worker-1").exits(137);
     w.reconcile();
     assert_eq!(
-        last_condition(&w, "Restarting"),
+        reason_and_message(&w, "Restarting"),
         (
             "XGBoostJobRestarting".into(),
             "job job is restarting because Worker replica(s) failed.".into()
@@ -73,7 +73,7 @@ fn a_wrong_exit_code_is_final() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(
-        last_condition(&w, "Failed"),
+        reason_and_message(&w, "Failed"),
         (
             "XGBoostJobFailed".into(),
             "job \"job\" is failing because \"Worker\" replica(s) failed.".into()
@@ -88,7 +88,7 @@ fn the_message_of_a_failure_names_an_xgboostjob() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(
-        last_condition(&w, "Failed").1,
+        reason_and_message(&w, "Failed").1,
         "XGBoostJob job is failed because 1 Worker replica(s) failed."
     );
 }

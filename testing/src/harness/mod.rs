@@ -4,8 +4,10 @@
 //! statuses. A reconcile follows the controller and its order. It creates services and pods, deletes, plans again,
 //! and stores the status of that plan. Every plan is checked.
 
+mod api;
 mod check;
 mod pods;
+mod state;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +15,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
-use training_job::api::{CleanPodPolicy, ConditionStatus, JobCondition, JobStatus, RestartScope};
+use training_job::api::{CleanPodPolicy, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
-use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent};
-use training_job::{GangScheduler, JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
+use training_job::plan::{self, Plan, PlannedEvent};
+use training_job::{GangScheduler, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
 pub use pods::PodHandle;
 pub use steps::{Step, steps};
@@ -28,9 +29,6 @@ const BACKOFF_REASON: &str = "a pause between restarts";
 
 /// The maximum number of reconciles until nothing is left to do.
 const MAX_RECONCILES: usize = 20;
-
-/// The termination grace period of running pods.
-const GRACE_SECONDS: i64 = 30;
 
 /// A cluster with one job, `job` in namespace `team`, and its controller.
 #[derive(Clone)]
@@ -241,134 +239,6 @@ impl<J: TrainingJob> PlanHarness<J> {
         );
     }
 
-    /// Applies a step to the cluster.
-    pub fn carry_out(&mut self, step: &Step) {
-        match step {
-            Step::CreateObject(object) => {
-                let uid = self.uid();
-                self.put(object, uid);
-            }
-            Step::PatchObject(patch) => self.patch(patch),
-            Step::CreateService(service) => {
-                let mut service = (**service).clone();
-                service.metadata.uid = Some(self.uid());
-                self.services
-                    .insert(service.metadata.name.clone().unwrap(), service);
-            }
-            Step::CreatePod(pod) => {
-                let job = validate(&self.job, &self.settings).expect("only a valid job has pods");
-                let mut pod = pod.render(&job).expect("a replica's pod");
-                pod.metadata.uid = Some(self.uid());
-                pod.metadata.creation_timestamp = Some(Time(self.now));
-                let name = name(&pod);
-                self.created.push(name.clone());
-                self.pods.insert(name, pod);
-            }
-            Step::Delete(Deletion {
-                kind: ChildKind::Service,
-                name,
-                ..
-            }) => {
-                self.services.remove(name);
-            }
-            Step::Delete(Deletion {
-                kind: ChildKind::Pod,
-                name,
-                uid,
-                force,
-                ..
-            }) => {
-                self.deleted_here.insert(uid.clone());
-                match force {
-                    true => self.remove_pod(name),
-                    false => self.delete_pod(name),
-                }
-            }
-            Step::Delete(Deletion {
-                kind: ChildKind::Object(kind),
-                name,
-                ..
-            }) => drop(self.objects.entry(*kind).or_default().remove(name)),
-        }
-    }
-
-    fn put(&mut self, object: &JobObject, uid: String) {
-        let whole = || serde_json::to_value(object).unwrap();
-        let name = object.metadata.name.clone().unwrap();
-        match object.kind.into() {
-            ChildKind::Pod => {
-                let mut pod: Pod = serde_json::from_value(whole()).unwrap();
-                pod.metadata.uid = Some(uid);
-                self.pods.insert(name, pod);
-            }
-            ChildKind::Service => {
-                let mut service: Service = serde_json::from_value(whole()).unwrap();
-                service.metadata.uid = Some(uid);
-                self.services.insert(name, service);
-            }
-            ChildKind::Object(kind) => {
-                let record = ObjectRecord {
-                    uid,
-                    created: Some(self.now),
-                    ..object.into()
-                };
-                let of_kind = self.objects.entry(kind).or_default();
-                of_kind.insert(name, Arc::new(record));
-            }
-        }
-    }
-
-    fn patch(&mut self, patch: &ObjectPatch) {
-        let object = &patch.object;
-        let name = object.metadata.name.clone().unwrap();
-        let records = self.objects.get_mut(&object.kind);
-        let Some(record) = records.and_then(|records| records.get_mut(&name)) else {
-            self.put(object, patch.uid.clone());
-            return;
-        };
-        let record = Arc::make_mut(record);
-        merge(&mut record.content, &object.content);
-        let labels = object.metadata.labels.clone().unwrap_or_default();
-        record.labels.extend(labels);
-        let annotations = object.metadata.annotations.clone().unwrap_or_default();
-        record.annotations.extend(annotations);
-    }
-
-    /// Stores the plan's status, as the API server does.
-    pub fn store(&mut self, plan: &Plan) {
-        self.job_deleted |= plan.delete_job;
-        if let Some(change) = &plan.status {
-            let wire = serde_json::to_string(&change.status).unwrap();
-            let read: JobStatus = serde_json::from_str(&wire).unwrap();
-            assert_eq!(read, change.status, "the status survives the wire");
-            let mut job = serde_json::to_value(&self.job).unwrap();
-            job["status"] = serde_json::to_value(&read).unwrap();
-            self.job = serde_json::from_value(job).unwrap();
-        }
-    }
-
-    /// Deletes a pod. A running pod takes its grace period to terminate, and any other pod is removed at once.
-    pub fn delete_pod(&mut self, name: &str) {
-        let pod = self.pods.get_mut(name).expect("the pod is there");
-        if PodRecord::from(&*pod).phase == training_job::plan::observed::Phase::Running {
-            let grace = SignedDuration::from_secs(GRACE_SECONDS);
-            pod.metadata.deletion_timestamp = Some(Time(self.now + grace));
-            pod.metadata.deletion_grace_period_seconds = Some(GRACE_SECONDS);
-        } else {
-            self.remove_pod(name);
-        }
-    }
-
-    /// Removes a pod.
-    pub fn remove_pod(&mut self, name: &str) {
-        let pod = self.pods.remove(name).expect("the pod is there");
-        let record = PodRecord::from(&pod);
-        let ours = self.deleted_here.remove(&record.uid);
-        if record.phase == training_job::plan::observed::Phase::Succeeded && !ours && !record.deleting {
-            self.completed.insert(name.to_owned(), record.attempt);
-        }
-    }
-
     /// Returns the contents of the controller's caches.
     pub fn observed(&self) -> Observed {
         Observed {
@@ -393,111 +263,6 @@ impl<J: TrainingJob> PlanHarness<J> {
             completed: self.completed.clone(),
             capacity_freed_at: self.capacity_freed_at,
         }
-    }
-
-    /// Returns the job's status.
-    pub fn status(&self) -> JobStatus {
-        self.job.status().cloned().unwrap_or_default()
-    }
-
-    /// Returns the types of the conditions with status True, in order.
-    pub fn state(&self) -> Vec<String> {
-        let held = |c: &training_job::api::JobCondition| c.status == ConditionStatus::True;
-        self.status()
-            .conditions
-            .iter()
-            .filter(|c| held(c))
-            .map(|c| c.type_.clone())
-            .collect()
-    }
-
-    /// Returns all conditions in order, as `Type=Status(Reason)`.
-    pub fn conditions(&self) -> Vec<String> {
-        let all = self.status().conditions;
-        all.iter()
-            .map(|c| format!("{}={:?}({})", c.type_, c.status, c.reason))
-            .collect()
-    }
-
-    /// Returns the active, succeeded and failed counts of a role.
-    pub fn counts(&self, role: &str) -> (i32, i32, i32) {
-        let role = self
-            .status()
-            .replica_statuses
-            .get(role)
-            .cloned()
-            .unwrap_or_default();
-        (role.active, role.succeeded, role.failed)
-    }
-
-    /// Returns the condition of this type, if its status is True.
-    pub fn held(&self, type_: &str) -> Option<JobCondition> {
-        let conditions = self.status().conditions.into_iter();
-        conditions
-            .rev()
-            .find(|c| c.type_ == type_ && c.status == ConditionStatus::True)
-    }
-
-    /// Returns the message of the condition of this type, or an empty string if its status is not True.
-    pub fn told(&self, type_: &str) -> String {
-        self.held(type_).map(|c| c.message).unwrap_or_default()
-    }
-
-    /// Returns the names of the pods without the job's name. Terminating pods are in parentheses.
-    pub fn pod_names(&self) -> Vec<String> {
-        let short = |pod: &Pod| name(pod).trim_start_matches("job-").to_owned();
-        let all = self.pods.values();
-        all.map(|p| {
-            if is_leaving(p) {
-                format!("({})", short(p))
-            } else {
-                short(p)
-            }
-        })
-        .collect()
-    }
-
-    /// Returns the names of the services without the job's name.
-    pub fn service_names(&self) -> Vec<String> {
-        self.services
-            .keys()
-            .map(|n| n.trim_start_matches("job-").to_owned())
-            .collect()
-    }
-
-    /// Returns the attempt that each pod was created for, by replica.
-    pub fn attempts(&self) -> BTreeMap<String, u32> {
-        let short = |name: &str| name.trim_start_matches("job-").to_owned();
-        self.pods
-            .iter()
-            .map(|(n, p)| (short(n), PodRecord::from(p).attempt))
-            .collect()
-    }
-
-    /// Returns the reasons of all events, in order.
-    pub fn event_reasons(&self) -> Vec<&str> {
-        self.events.iter().map(|e| e.reason.as_str()).collect()
-    }
-
-    fn uid(&mut self) -> String {
-        self.last_uid += 1;
-        format!("uid-{}", self.last_uid)
-    }
-}
-
-/// Applies a merge patch.
-fn merge(value: &mut Value, patch: &Value) {
-    match (value, patch) {
-        (Value::Object(members), Value::Object(patch)) => {
-            for (name, change) in patch {
-                if change.is_null() {
-                    members.remove(name);
-                } else {
-                    merge(members.entry(name.clone()).or_insert(json!({})), change);
-                }
-            }
-        }
-        (value, patch) => *value = patch.clone(),
     }
 }
 
