@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Config;
 use kube::api::{Api, PostParams};
 use kube::config::Kubeconfig;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::access::{ADMIN, MANAGER, config, write, write_users};
 use super::api_server::{Slot, lock};
@@ -29,6 +29,12 @@ pub struct Options {
     pub api_server_flags: Vec<String>,
 }
 
+/// A permit for each concurrent control plane of a single test. One takes some 400 MB, and a core while it starts.
+static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Semaphore::new(2 * cores)
+});
+
 /// A control plane. Dropping it ends its processes and removes its files. The same happens soon after the test
 /// process ends in any way.
 pub struct ControlPlane {
@@ -38,6 +44,8 @@ pub struct ControlPlane {
     /// `None` for an existing cluster.
     pub(super) own: Option<Own>,
     pub(super) directory: Arc<Directory>,
+    /// `None` for a control plane of several tests.
+    _permit: Option<SemaphorePermit<'static>>,
 }
 
 /// The processes of the tests, in the order in which they end.
@@ -51,15 +59,31 @@ pub(super) struct Own {
 }
 
 impl ControlPlane {
-    /// Starts a separate control plane, for tests that stop it or read its audit log.
+    /// Starts a separate control plane, for a test that stops it or reads its audit log. Waits while as many run as
+    /// the machine has capacity for.
     pub async fn start(options: Options) -> Self {
         Self::try_start(options)
             .await
             .unwrap_or_else(|e| panic!("no control plane: {e}"))
     }
 
-    /// Starts a control plane, or returns the reason for a failure.
+    /// Starts a control plane like [`start`](Self::start), or returns the reason for a failure.
     pub async fn try_start(options: Options) -> Result<Self, String> {
+        let permit = PERMITS.acquire().await.map_err(|e| e.to_string())?;
+        let mut this = Self::launch(options).await?;
+        this._permit = Some(permit);
+        Ok(this)
+    }
+
+    /// Starts a control plane without a permit, for several tests that use it until the process ends. With a permit,
+    /// such control planes could take the last one that other tests wait for.
+    pub async fn start_at_once(options: Options) -> Self {
+        Self::launch(options)
+            .await
+            .unwrap_or_else(|e| panic!("no control plane: {e}"))
+    }
+
+    async fn launch(options: Options) -> Result<Self, String> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -78,7 +102,7 @@ impl ControlPlane {
         static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
         let start = async || match std::env::var_os("TEST_KUBECONFIG").filter(|v| !v.is_empty()) {
             Some(file) => Self::existing(file.into()).await,
-            None => Self::start(Options::default()).await,
+            None => Self::start_at_once(Options::default()).await,
         };
         SHARED.get_or_init(start).await
     }
@@ -105,6 +129,7 @@ impl ControlPlane {
             definitions: OnceCell::new(),
             own: None,
             directory,
+            _permit: None,
         }
     }
 
@@ -142,6 +167,7 @@ impl ControlPlane {
             definitions: OnceCell::new(),
             own: Some(own),
             directory,
+            _permit: None,
         };
         this.start_manager();
         Ok(this)

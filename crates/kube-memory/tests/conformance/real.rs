@@ -13,7 +13,7 @@ pub(crate) async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
         .get_or_init(async || {
-            let started = ControlPlane::start(Options::default()).await;
+            let started = ControlPlane::start_at_once(Options::default()).await;
             started.install_crds().await;
             started
         })
