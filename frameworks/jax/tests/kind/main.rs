@@ -1,0 +1,6 @@
+//! Tests of JAXJobs, one module for each topic.
+
+mod compat;
+mod definition;
+mod life;
+mod snapshots;

@@ -1,0 +1,94 @@
+//! The additional status fields of an MXJob, and the status that a manifest may contain.
+
+use serde_json::{Value, json};
+use training_job::TrainingJob;
+use training_job::api::{JobStatus, ReplicaStatus};
+use training_job::validate::manifest::{Schemas, check};
+use training_job_mxnet::MXJob;
+
+fn job(version: &str, spec: Value, status: Value) -> Value {
+    let mut job = json!({
+        "apiVersion": format!("kubeflow.org/{version}"), "kind": "MXJob", "metadata": {"name": "job"},
+        "spec": {"jobMode": "MXTrain", "mxReplicaSpecs": {"Worker": {
+            "template": {"spec": {"containers": [{"name": "mxnet", "image": "i"}]}}}}},
+        "status": status,
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        job["spec"][field] = value.clone();
+    }
+    job
+}
+
+fn written(job: Value) -> Value {
+    let job: MXJob = serde_json::from_value(job).unwrap();
+    let worker = ReplicaStatus {
+        active: 1,
+        ..ReplicaStatus::default()
+    };
+    let status = JobStatus {
+        replica_statuses: [("Worker".to_owned(), worker)].into(),
+        ..JobStatus::default()
+    };
+    job.encode_status(&status, None).unwrap()["mxReplicaStatuses"].clone()
+}
+
+#[test]
+fn jobs_of_the_stand_alone_operator_have_their_replicas_under_its_name_too() {
+    let counts = json!({"Worker": {"active": 1}});
+    let stand_alone = json!({"compatibility": "MXNetOperator"});
+    assert_eq!(written(job("v1", stand_alone, json!({}))), counts);
+    assert_eq!(written(job("v1", json!({"backoffLimit": 1}), json!({}))), counts);
+    assert_eq!(written(job("v1", json!({}), json!({}))), Value::Null);
+    // Once the field exists, it stays up to date.
+    let before = json!({"mxReplicaStatuses": {"Worker": {"active": 9}}});
+    assert_eq!(written(job("v1", json!({}), before)), counts);
+}
+
+#[test]
+fn what_the_stand_alone_operator_wrote_is_not_read() {
+    for odd in [
+        json!({"Worker": {"active": 9}}),
+        json!([1]),
+        json!("x"),
+        json!(null),
+    ] {
+        let job: MXJob =
+            serde_json::from_value(job("v1", json!({}), json!({"mxReplicaStatuses": odd}))).unwrap();
+        assert_eq!(job.status(), Some(&JobStatus::default()));
+    }
+}
+
+#[test]
+fn no_status_keeps_a_file_from_being_used() {
+    let schemas = Schemas::new::<MXJob>();
+    for version in ["v1", "v1beta1", "v1alpha2"] {
+        for status in [
+            json!(null),
+            json!(5),
+            json!([]),
+            json!({"phase": "Done", "conditions": [{"transitionTime": 1, "type": null}]}),
+            json!({"replicaStatuses": [{"mx_replica_type": "WORKER"}], "startTime": "yesterday"}),
+        ] {
+            let checked = check::<MXJob>(&schemas, &job(version, json!({}), status.clone()));
+            let checked = checked.unwrap_or_else(|errors| panic!("{version} {status}: {errors}"));
+            assert!(checked.object.get("status").is_none(), "{status}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators() {
+    let schemas = Schemas::new::<MXJob>();
+    let filled = |version: &str, spec: Value| {
+        let checked = check::<MXJob>(&schemas, &job(version, spec, json!({})));
+        checked.unwrap().object["spec"]["compatibility"].clone()
+    };
+    assert_eq!(filled("v1beta1", json!({})), "MXNetOperator");
+    assert_eq!(
+        filled("v1alpha2", json!({"compatibility": null})),
+        "MXNetOperator"
+    );
+    let spec = json!({"compatibility": "TrainingOperator"});
+    assert_eq!(filled("v1beta1", spec), "TrainingOperator");
+    assert_eq!(filled("v1", json!({})), Value::Null);
+}
