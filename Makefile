@@ -94,8 +94,8 @@ test-oldest: toolchain ## Run the tests about definitions, clients, permissions,
 	@tools/venv.sh sdk
 	@tools/venv.sh sdk-1.9
 	@tools/venv.sh mpi
-	$(OLDEST) --test clients --test cluster --test handover --test install --test kinds --test remote_shell
-	$(OLDEST) --test admission -- --skip costs:: --skip stored::
+	$(OLDEST) --test cluster -- clients:: testbed:: handover:: install:: kinds:: remote_shell:: \
+		admission:: --skip admission::costs:: --skip admission::stored::
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow
@@ -104,14 +104,14 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	$(OPERATOR) local run --venv .venv/tensorflow examples/legacy/tfjob.yaml
 	tests/tensorflow/killed.sh $(OPERATOR)
 	@tests/control-plane/build.sh
-	cargo test --workspace --all-features --quiet --test tensorflow_training
+	cargo test --workspace --all-features --quiet --test large_training tensorflow::
 
 test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed (a download of about 550 MB, not part of make test)
 	@tools/venv.sh pytorch
 	@tools/venv.sh jax
 	@tools/venv.sh paddle
 	@tests/control-plane/build.sh
-	cargo test --workspace --all-features --quiet --test large_training --test large_cluster_training
+	cargo test --workspace --all-features --quiet --test large_training -- local_run:: cluster::
 
 test-schedulers: build ## Run jobs under the real kube-scheduler, coscheduling, Volcano and Kueue (builds them for minutes, not part of make test)
 	@tests/control-plane/build.sh
@@ -145,13 +145,13 @@ crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
 
 snapshots: toolchain ## Write snapshots/ anew
-	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
+	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::
 
 docs: toolchain ## Write the code and the figures in docs/ anew, from their sources
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs --test performance
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline -- docs:: performance::
 
-compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
-	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
+compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
+	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default
 
 public-api: toolchain ## Write docs/maintainers/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
 	@tools/release.sh api
@@ -191,7 +191,7 @@ bench: toolchain load-tools ## Measure this operator beside the Go operator and 
 	cargo bench --quiet --package training-operator --bench load -- $(if $(QUICK),--quick)
 ifndef QUICK
 	@cp target/performance.json docs/maintainers/performance.json
-	@UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test performance
+	@UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline performance::
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
 	@benches/local/compare.sh

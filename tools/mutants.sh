@@ -44,17 +44,17 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job' '' --test=plan
-		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=life --test=controller
+		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=kind --test=controller
 		;;
 	gangs)
 		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/freed_capacity.rs}'
 		mutants gangs "$gangs" '-p training-job' '' --lib --test=plan
 		# The launcher of this kind is created later.
-		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=life
+		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=kind
 		;;
 	mxnet)
-		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=life --test=snapshots --test=definition
-		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib --tests
+		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=kind
+		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib
 		;;
 	apply)
 		mutants apply src/controller/apply.rs '-p training-job' '' --test=controller
@@ -76,7 +76,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		;;
 	validate)
 		mutants validate '{src/validate/**,crates/kube-schema/src/**}' '-p training-job -p kube-schema' '' --lib
-		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=plan
+		mutants validate 'src/validate/**' "$both" --iterate --lib --test=kind --test=plan
 		;;
 	*)
 		echo "make: there is no area $area; use plan, gangs, mxnet, apply, cache, watch, validate" >&2

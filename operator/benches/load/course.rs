@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use training_operator_testing::usage::age;
 
 use crate::driver::Driver;
 use crate::process::age;

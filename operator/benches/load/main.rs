@@ -19,9 +19,6 @@ mod course;
 mod driver;
 mod floor;
 mod follow;
-#[path = "../../tests/handover/operators.rs"]
-mod operators;
-mod process;
 mod relay;
 mod table;
 mod test_cluster;

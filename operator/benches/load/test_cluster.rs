@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Program};
+use training_operator_testing::operators;
+use training_operator_testing::usage::{Usage, find};
 
-use crate::process::{Usage, find};
+use crate::floor;
 use crate::relay::{Relay, Traffic};
 use crate::timelines::Figures;
 use crate::work::{Contender, Kind};
-use crate::{floor, operators};
 
 /// The time for writes that follow the last event.
 pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(3);

@@ -1,4 +1,5 @@
-//! The control plane for the tests with a real API server.
+//! The operator and its clients on a real API server. Each test has a namespace of the shared control plane; one that
+//! disturbs others, such as an operator for all namespaces, has a control plane of its own.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,15 +8,18 @@
     reason = "a panic is how a test fails"
 )]
 
-mod api_server;
-mod audit;
-mod binaries;
-mod child;
-mod controllers;
-mod end;
+mod admission;
+mod clients;
+mod compat;
+mod consumers;
+mod cost;
+mod election;
+mod faults;
+mod handover;
 mod install;
-mod kubelet;
-mod objects;
-mod programs;
-mod service_accounts;
-mod waiting;
+mod kinds;
+mod remote_shell;
+mod renders;
+mod rig;
+mod stable_address;
+mod testbed;

@@ -1,5 +1,5 @@
 //! Programs that read jobs, run on recordings of each stage of each kind's life on a real API server. `make
-//! test-consumers` builds the programs and runs this test, which takes minutes. `consumers` checks models of other
+//! test-consumers` builds the programs and runs this test, which takes minutes. `cluster` checks models of other
 //! programs.
 
 #![allow(
@@ -9,20 +9,12 @@
     reason = "a panic is how a test fails"
 )]
 
-#[path = "../consumers/kinds.rs"]
-mod kinds;
-#[path = "../consumers/life.rs"]
-#[allow(dead_code, reason = "the models look at more")]
-mod life;
-#[path = "../consumers/problems.rs"]
-mod problems;
 mod programs;
 mod readers;
 
 use training_job_testing::cluster::ControlPlane;
-
-use life::play;
-use problems::Problems;
+use training_operator_testing::recordings::life::play;
+use training_operator_testing::recordings::problems::Problems;
 
 #[tokio::test]
 async fn programs_that_read_jobs_conclude_the_stage_of_each_kind() {

@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use training_job_testing::cluster::repository;
-
-use crate::life::Recording;
+use training_operator_testing::recordings::life::Recording;
 
 /// Runs a program on recordings and returns its result for each.
 pub(crate) fn read<'a>(

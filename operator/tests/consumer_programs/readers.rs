@@ -1,24 +1,10 @@
 //! The expected results of each program.
 
 use serde_json::{Value, json};
+use training_operator_testing::recordings::life::{Recording, Stage, is};
+use training_operator_testing::recordings::problems::Problems;
 
-use crate::life::{Recording, Stage, is};
-use crate::problems::Problems;
 use crate::programs::{ask, read};
-
-impl Stage {
-    fn is_success(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Quick)
-    }
-
-    /// Returns true if all replicas run.
-    fn is_running(self) -> bool {
-        matches!(
-            self,
-            Self::Running | Self::Restarted | Self::Resumed | Self::TakenOver
-        )
-    }
-}
 
 fn of_kinds<'a>(recordings: &'a [Recording], kinds: &'a [&str]) -> impl Iterator<Item = &'a Recording> {
     recordings

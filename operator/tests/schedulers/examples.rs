@@ -1,12 +1,12 @@
 //! The jobs of docs/users/gangs.md, with the real schedulers and queues.
 
 use serde_json::{Value, json};
+use training_operator_testing::program::root;
 
 use crate::built;
 use crate::gangs::process::{Gangs, Scheduler};
 use crate::jobs::{MX, PYTORCH};
 use crate::kueue::process::Queues;
-use crate::program::root;
 use crate::stage::{Operators, Stage};
 
 /// Returns the job of this name on the page.

@@ -9,9 +9,6 @@
 )]
 
 mod built;
-#[path = "../admission/corpus.rs"]
-#[allow(dead_code, reason = "all manifests here are good")]
-mod corpus;
 mod crowd;
 mod examples;
 mod gangs;
@@ -19,15 +16,5 @@ mod history;
 mod jobs;
 mod kueue;
 mod node;
-#[path = "../program/mod.rs"]
-#[allow(dead_code, reason = "the command line is other tests'")]
-mod program;
-#[path = "../rig/mod.rs"]
-mod rig;
-#[path = "../admission/same.rs"]
-mod same;
 mod stage;
 mod storm;
-#[path = "../../benches/load/process.rs"]
-#[allow(dead_code, reason = "a benchmark needs more of it")]
-mod usage;

@@ -8,10 +8,10 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use training_job_testing::cluster::{ControlPlane, Kubelet, Nodes, wait, wait_for_all};
+use training_operator_testing::operator::Operator;
 
 use crate::history::History;
 use crate::jobs::{Kind, MPI};
-use crate::rig::operator::Operator;
 
 /// The treatment of the operator during a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]

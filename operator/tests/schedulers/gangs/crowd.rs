@@ -11,12 +11,12 @@ use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use training_operator_testing::usage::Usage;
 
 use super::process::{Gangs, Scheduler};
 use crate::crowd;
 use crate::jobs::{JAX, PYTORCH};
 use crate::stage::{Operators, Stage};
-use crate::usage::Usage;
 
 /// Counts the operator's writes to each PodGroup after its creation. Schedulers write only statuses.
 struct Writes {

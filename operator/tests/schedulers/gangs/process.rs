@@ -63,7 +63,7 @@ impl Gangs {
     }
 
     async fn start(scheduler: Scheduler) -> Self {
-        let plane = ControlPlane::start(Options::default()).await;
+        let plane = ControlPlane::start_at_once(Options::default()).await;
         plane.install_crds().await;
         let process = launch(&plane, scheduler).await;
         Self {

@@ -1,12 +1,12 @@
 //! Very many jobs that wait for the quota of a few.
 
 use tokio::time::Instant;
+use training_operator_testing::usage::Usage;
 
 use super::process::Queues;
 use crate::crowd;
 use crate::jobs::PYTORCH;
 use crate::stage::{Operators, Stage};
-use crate::usage::Usage;
 
 /// The quota in pods. It suffices for ten jobs.
 const QUOTA: usize = 30;

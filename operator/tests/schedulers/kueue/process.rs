@@ -48,7 +48,7 @@ impl Queues {
 
     /// Starts a control plane for one test.
     pub(crate) async fn start(setup: Setup) -> Self {
-        let plane = ControlPlane::start(Options::default()).await;
+        let plane = ControlPlane::start_at_once(Options::default()).await;
         // Kueue creates webhooks only for kinds that exist when it starts.
         plane.install_crds().await;
         built::install_definitions(&plane, "kueue").await;

@@ -3,10 +3,10 @@
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
+use training_operator_testing::{corpus, same};
 
 use super::process::Queues;
 use super::queue::QUEUE;
-use crate::{corpus, same};
 
 const KINDS: [&str; 5] = ["MXJob", "TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob"];
 

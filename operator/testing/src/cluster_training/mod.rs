@@ -1,0 +1,4 @@
+//! Real training on a real API server.
+
+pub mod jobs;
+pub mod trial;

@@ -1,0 +1,72 @@
+//! Runs the built program from the repository's root, so that messages name files as for users.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use training_job_testing::cluster::repository;
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Returns the root of the repository.
+pub fn root() -> PathBuf {
+    repository()
+}
+
+/// Returns the built program. Cargo puts it into the folder above that of the test programs.
+pub fn path() -> PathBuf {
+    above_this_program(2).join("training-operator")
+}
+
+/// Returns the folder for the files of tests, which is in the target directory.
+pub fn temporary() -> PathBuf {
+    above_this_program(3).join("tmp")
+}
+
+fn above_this_program(levels: usize) -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    program.ancestors().nth(levels).unwrap().to_owned()
+}
+
+/// Creates an empty directory for the test of this name.
+pub fn empty_directory(name: &str) -> PathBuf {
+    let directory = temporary().join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Runs the program in the root of the repository.
+pub fn run(arguments: &[&str]) -> Run {
+    run_with_input(arguments, b"")
+}
+
+/// Runs the program with this standard input.
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
+    run_in(&root(), arguments, input)
+}
+
+/// Runs the program in a directory.
+pub fn run_in(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
+    let mut child = Command::new(path())
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

@@ -1,0 +1,6 @@
+//! The clients of users on a real API server: kubectl and the Python SDK.
+
+mod applied;
+mod kubectl;
+mod sdk;
+mod stage;

@@ -1,0 +1,184 @@
+//! The scenarios of `tests/compat` on a real API server: what the Go operator made of them, and what
+//! ours does. How ours differs is in `tests/compat/replica` and `tests/compat/default`, one file for
+//! each scenario; why, in `tests/compat/differences.yaml`.
+//!
+//! `make compat` writes these files anew.
+
+mod compare;
+mod corpus;
+mod here;
+mod look;
+mod mirror;
+mod normal;
+mod play;
+mod pods;
+mod reasons;
+mod requests;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use training_job_testing::cluster::{ControlPlane, Options, Program};
+
+use corpus::{Golden, Scenario};
+use here::{Here, Scope};
+use look::Memory;
+use play::Play;
+
+/// How many scenarios are played at a time.
+const AT_ONCE: usize = 32;
+
+/// The scenarios whose files are written instead of compared with, such as `mx-*`.
+fn recorded() -> Option<String> {
+    std::env::var("COMPAT_RECORD").ok().filter(|v| !v.is_empty())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_scope_replica_all_is_as_recorded_but_what_has_a_reason() {
+    play_all(Scope::Replica).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_default_scope_only_restarts_differ_more() {
+    play_all(Scope::Default).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_volcano_groups_are_as_recorded_but_what_has_a_reason() {
+    play_all(Scope::Volcano).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_coscheduling_groups_are_as_recorded_but_what_has_a_reason() {
+    play_all(Scope::Coscheduling).await;
+}
+
+async fn play_all(scope: Scope) {
+    let cluster = ControlPlane::start(Options::default()).await;
+    cluster.install_crds().await;
+    install_groups(&cluster, scope).await;
+    let operator = cluster.spawn(
+        Program::new(env!("CARGO_BIN_EXE_training-operator"))
+            .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            // As under the Go operator, whose jobs all have it.
+            .args(["--pytorch-init-container-image=alpine:3.10"])
+            .args(scope.flags().iter().copied()),
+    );
+    operator.wait_for_line("running jobs").await;
+    let names = scope.scenarios();
+    let mut scenarios = corpus::scenarios();
+    let pattern = recorded().unwrap_or_else(|| "*".to_owned());
+    scenarios.retain(|s| names.contains(&s.name) && compare::names(&pattern, &s.name));
+    let client = cluster.client();
+    let begin = Instant::now();
+    let runs = scenarios.into_iter().map(async |scenario| {
+        let name = scenario.name.clone();
+        let error = run(&cluster, &client, scope, scenario).await.err();
+        error.map(|error| format!("{name} {error}"))
+    });
+    let runs: Vec<_> = futures::stream::iter(runs)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let failed: Vec<_> = runs.iter().flatten().cloned().collect();
+    println!("{scope:?}: {} scenarios in {:?}", runs.len(), begin.elapsed());
+    assert_eq!(
+        operator.ended(),
+        None,
+        "the operator has ended:\n{}",
+        operator.text()
+    );
+    assert!(
+        failed.is_empty(),
+        "{} of {} differ:\n{}",
+        failed.len(),
+        runs.len(),
+        failed.join("\n")
+    );
+}
+
+/// Installs the definition of the gang scheduler's PodGroups.
+async fn install_groups(cluster: &ControlPlane, scope: Scope) {
+    let group = match scope {
+        Scope::Volcano => "scheduling.volcano.sh",
+        Scope::Coscheduling => "scheduling.x-k8s.io",
+        Scope::Replica | Scope::Default => return,
+    };
+    cluster.install_pod_groups(group).await;
+}
+
+async fn run(
+    cluster: &ControlPlane,
+    client: &kube::Client,
+    scope: Scope,
+    scenario: Scenario,
+) -> Result<(), String> {
+    let golden = scenario.golden();
+    let expected = recorded()
+        .is_none()
+        .then(|| Here::read(scope, &scenario.name, &golden));
+    let mut memory = Memory::default();
+    let mut play = Play::begin(cluster, client, scenario.clone()).await?;
+    for step in &scenario.steps {
+        let (verb, what) = step
+            .as_object()
+            .and_then(|s| s.iter().next())
+            .ok_or("a step of nothing")?;
+        if verb == "settle" {
+            memory.look(&mut play, &golden, expected.as_ref()).await?;
+            continue;
+        }
+        if let (true, "wait", Some(seconds)) = (recorded().is_some(), verb.as_str(), what.as_u64()) {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+        }
+        play.act(verb, what).await?;
+    }
+    if !play.did.is_empty() {
+        memory.look(&mut play, &golden, expected.as_ref()).await?;
+    }
+    if memory.places.len() != golden.steps.len() {
+        return Err(format!(
+            "{} steps, {} recorded",
+            memory.places.len(),
+            golden.steps.len()
+        ));
+    }
+    play.end().await?;
+    let told = memory.events.last().cloned().unwrap_or_default();
+    let (missing, more) = here::events(&golden, &told);
+    let found = Here {
+        steps: memory.places,
+        missing,
+        more,
+    };
+    if recorded().is_some() {
+        found.write(scope, &scenario.name, &golden);
+    }
+    // Where more restarts, other things happen first.
+    if scope == Scope::Default {
+        return Ok(());
+    }
+    early(&golden, &memory.events, &found)
+}
+
+/// An event may come a step earlier than it was recorded: the Go client sends only so many in a second.
+fn early(golden: &Golden, told: &[BTreeSet<String>], here: &Here) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for (told, pair) in told.iter().zip(golden.steps.windows(2)) {
+        let early = told.difference(&pair[1].events).filter(|line| {
+            let known = pair[1].sometimes.contains(*line) || here.more.contains(*line);
+            !known
+                && golden
+                    .steps
+                    .last()
+                    .is_some_and(|last| last.events.contains(*line))
+        });
+        wrong.extend(early.map(|line| format!("  [{}] early event: {line}", pair[0].name)));
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
+    }
+}

@@ -1,0 +1,7 @@
+//! `training-operator run` as a process: leader election, flags, signals, health and metrics.
+
+mod candidates;
+mod flags;
+mod leaders;
+mod pages;
+mod signals;

@@ -1,0 +1,116 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use serde_json::json;
+use training_job::api::ConditionType;
+use training_job_mxnet::MXJob;
+use training_job_testing::cluster::{Fault, On};
+
+use super::candidates::control_plane;
+use crate::rig::jobs::job;
+use crate::rig::stage::Stage;
+
+#[tokio::test]
+async fn it_is_ready_when_it_knows_all() {
+    let stage = Stage::of(control_plane().await, "ready").await;
+    let held = stage.proxy.fault(On::call("list", "services"), Fault::Held);
+    let operator = stage.operator();
+    held.happened(1).await;
+    assert_eq!(operator.page("health", "/healthz").await, (200, "ok".to_owned()));
+    let (code, why) = operator.page("health", "/readyz").await;
+    assert_eq!((code, &*why), (503, "the first lists are not complete"));
+    stage.create(job("a", 1)).await;
+    stage.proxy.watched("mxjobs", 1).await;
+    assert_eq!(
+        stage.proxy.count(&On::writes()),
+        0,
+        "nothing is done on half of the truth"
+    );
+    held.lift();
+    operator.ready().await;
+    assert_eq!(operator.page("health", "/readyz").await, (200, "ok".to_owned()));
+    stage.until_all_run("a", 1).await;
+    assert_eq!(operator.page("health", "/metrics").await.0, 404);
+    assert_eq!(operator.page("metrics", "/readyz").await.0, 404);
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn lives_are_counted_under_the_go_operators_names() {
+    let stage = Stage::of(control_plane().await, "counted").await;
+    let operator = stage.operator();
+    // One job succeeds and is deleted after its time to live, one fails for good, and one restarts.
+    let mut short = job("short", 1);
+    short["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = json!(0);
+    for made in [short, job("fails", 1), job("restarts", 1)] {
+        stage.create(made).await;
+    }
+    for name in ["short", "fails", "restarts"] {
+        stage.until_all_run(name, 1).await;
+    }
+    stage.kubelet.succeeds("short-worker-0").await;
+    stage
+        .cluster
+        .wait::<MXJob>(&stage.namespace, "short", |job| job.is_none())
+        .await;
+    stage.kubelet.exits("fails-worker-0", "mxnet", 1).await;
+    stage.until("fails", ConditionType::Failed).await;
+    stage.kubelet.exits("restarts-worker-0", "mxnet", 137).await;
+    let again = |job: &MXJob| {
+        let status = job.status.as_ref();
+        status.is_some_and(|s| s.job.restart_count == 1 && s.job.is(ConditionType::Running))
+    };
+    stage.until_job("restarts", again).await;
+    stage.succeed("restarts", 1).await;
+
+    let labels = format!("{{job_namespace=\"{}\",framework=\"mxnet\"}}", stage.namespace);
+    for (what, count) in [
+        ("created", 3.0),
+        ("successful", 2.0),
+        ("failed", 1.0),
+        ("restarted", 1.0),
+        ("deleted", 1.0),
+    ] {
+        let name = format!("training_operator_jobs_{what}_total{labels}");
+        operator.wait_for_metric(&name, count).await;
+        assert_eq!(operator.metric(&name).await, Some(count), "{name}");
+    }
+    let (code, page) = operator.page("metrics", "/metrics").await;
+    assert_eq!(code, 200);
+    for (name, labels, least) in [
+        ("queue_seconds", "framework=\"mxnet\"", 3.0),
+        ("reconcile_seconds", "framework=\"mxnet\",result=\"success\"", 3.0),
+        ("job_startup_seconds", "framework=\"mxnet\"", 3.0),
+        (
+            "job_duration_seconds",
+            "framework=\"mxnet\",result=\"succeeded\"",
+            2.0,
+        ),
+        (
+            "job_duration_seconds",
+            "framework=\"mxnet\",result=\"failed\"",
+            1.0,
+        ),
+    ] {
+        let count = format!("training_operator_{name}_count{{{labels}}}");
+        assert!(
+            operator.metric(&count).await.is_some_and(|n| n >= least),
+            "{count}\n{page}"
+        );
+        let buckets = format!("training_operator_{name}_bucket{{le=\"+Inf\",{labels}}}");
+        assert!(page.contains(&buckets), "{buckets}\n{page}");
+    }
+    for resource in ["mxjobs.kubeflow.org", "pods", "services"] {
+        for (name, least) in [
+            ("training_operator_lists_total", 1.0),
+            ("training_operator_watch_last_event_timestamp_seconds", 1.7e9),
+        ] {
+            let name = format!("{name}{{resource=\"{resource}\"}}");
+            assert!(
+                operator.metric(&name).await.is_some_and(|n| n >= least),
+                "{name}\n{page}"
+            );
+        }
+    }
+    assert!(page.contains("\ntraining_operator_leader 1\n"), "{page}");
+    operator.expect_well();
+}

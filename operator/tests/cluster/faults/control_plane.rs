@@ -1,0 +1,56 @@
+//! The API server dies and restarts.
+
+use training_job::api::ConditionType;
+use training_job_testing::cluster::{ControlPlane, Fault, On, Options};
+use training_operator_testing::operator::Operator;
+
+use crate::rig::jobs::{cleaned, deciding, job};
+use crate::rig::stage::Stage;
+
+#[tokio::test]
+async fn jobs_outlive_the_api_servers_death_at_any_time() {
+    let cluster = ControlPlane::start(Options::default()).await;
+    let stage = Stage::of(&cluster, "outage").await;
+    let flags = ["--enable-scheme=MXJob"];
+    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &flags);
+    stage.create(job("runs", 2)).await;
+    let pods = stage.until_all_run("runs", 2).await;
+
+    // During the creation of a job.
+    let held = stage
+        .proxy
+        .fault(On::call("create", "pods").named("half-worker-3"), Fault::Held);
+    stage.create(cleaned(job("half", 6), "All")).await;
+    stage
+        .proxy
+        .wait_for(&On::call("create", "pods").prefixed("half"), 5)
+        .await;
+    held.happened(1).await;
+    cluster.stop_api_server();
+    held.lift();
+    operator.0.wait_for_line("a watch failed").await;
+    cluster.start_api_server().await;
+    stage.until_all_run("half", 6).await;
+    assert_eq!(stage.pods_of("runs").await, pods);
+
+    // During the end of a job.
+    let held = stage
+        .proxy
+        .fault(On::call("delete", "pods").prefixed("half"), Fault::Held);
+    stage.kubelet.succeeds(&deciding("half", 6)).await;
+    held.happened(5).await;
+    cluster.stop_api_server();
+    held.lift();
+    cluster.start_api_server().await;
+    stage.until_pods("half", 0).await;
+    stage.until("half", ConditionType::Succeeded).await;
+    stage.succeed("runs", 2).await;
+    assert_eq!(stage.pods_of("runs").await, pods);
+    for resource in ["mxjobs", "pods", "services"] {
+        // At most one list for each outage was tried, because the versions are still available.
+        let lists = stage.proxy.count(&On::call("list", resource));
+        assert!(lists <= 3, "{lists} lists of {resource}");
+    }
+    stage.expect_no_harm();
+    operator.expect_well();
+}

@@ -1,0 +1,104 @@
+//! Ownership of objects.
+
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams};
+use serde_json::json;
+use training_job::api::ConditionType;
+use training_job_tensorflow::TFJob;
+use training_job_testing::cluster::On;
+
+use crate::rig::jobs::job;
+use crate::rig::stage::Stage;
+
+#[tokio::test]
+async fn a_namesake_made_at_once_has_nothing_of_its_predecessor() {
+    let stage = Stage::new("namesake").await;
+    let operator = stage.operator();
+    let mut job_uid = stage.create(job("a", 4)).await.uid();
+    let mut old = stage.until_all_run("a", 4).await;
+    for _ in 0..2 {
+        stage.delete("a").await;
+        let made = stage.create(job("a", 4)).await;
+        assert_ne!(made.uid(), job_uid);
+        job_uid = made.uid();
+        let new = stage.until_all_run("a", 4).await;
+        assert_eq!(new.len(), 4);
+        for pod in stage.pods().list(&Default::default()).await.unwrap() {
+            assert_ne!(old[&pod.name_any()], pod.uid().unwrap());
+            assert_eq!(Some(&pod.owner_references()[0].uid), job_uid.as_ref());
+        }
+        let status = stage.jobs().get("a").await.unwrap().status.unwrap().job;
+        assert_eq!(
+            (status.restart_count, &status.failure),
+            (0, &None),
+            "the old pods' end is not its failure"
+        );
+        old = new;
+    }
+    assert_eq!(
+        stage.pods_deleted(),
+        0,
+        "the garbage collector deletes, not the operator"
+    );
+    assert_eq!(stage.count_events("a", "FailedCreatePod").await, 0);
+    let refused = stage
+        .proxy
+        .calls()
+        .iter()
+        .filter(|c| c.verb == "create" && c.code == Some(409))
+        .count();
+    // At most one conflict for each object of each job of the same name, and a few more if the garbage collector is
+    // slow.
+    assert!(refused <= 40, "{refused} creations too early");
+    stage.succeed("a", 4).await;
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
+    let stage = Stage::new("two-kinds").await;
+    let operator = stage.operator();
+    stage.create(job("a", 2)).await;
+    let pods = stage.until_all_run("a", 2).await;
+    let api: Api<TFJob> = Api::namespaced(stage.cluster.client(), &stage.namespace);
+    let tf = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "a"},
+        "spec": {"runPolicy": {"cleanPodPolicy": "All"}, "tfReplicaSpecs": {"Worker": {
+            "replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}},
+        }}},
+    });
+    let tf: TFJob = serde_json::from_value(tf).unwrap();
+    api.create(&Default::default(), &tf).await.unwrap();
+    let message = stage.until_event("a", "FailedCreatePod").await;
+    assert!(message.contains("a-worker-0: the name is taken"), "{message}");
+    stage.good_job().await;
+
+    // The pods of the job of the same name are kept.
+    api.delete("a", &DeleteParams::background()).await.unwrap();
+    stage
+        .cluster
+        .wait::<TFJob>(&stage.namespace, "a", |job| job.is_none())
+        .await;
+    stage.until_pods("good", 1).await;
+    let found = stage.pods_of("a").await;
+    for (name, uid) in &pods {
+        assert_eq!(found.get(name), Some(uid), "{name}");
+    }
+    assert_eq!(stage.pods_deleted(), 0);
+    stage.succeed("a", 2).await;
+
+    // In the other direction: it begins when the first job is gone.
+    api.create(&Default::default(), &tf).await.unwrap();
+    stage
+        .proxy
+        .wait_for(&On::call("get", "pods").named("a-worker-0"), 2)
+        .await;
+    stage.delete("a").await;
+    let runs = |job: Option<&TFJob>| {
+        job.and_then(|j| j.status.as_ref())
+            .is_some_and(|s| s.is(ConditionType::Running))
+    };
+    stage.cluster.wait(&stage.namespace, "a", runs).await;
+    assert_eq!(stage.pods_deleted(), 0);
+    operator.expect_well();
+}

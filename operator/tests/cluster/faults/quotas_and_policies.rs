@@ -1,0 +1,128 @@
+//! Pods that admission rejects.
+
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PostParams};
+use serde_json::json;
+use training_job::api::ConditionType;
+use training_job_testing::cluster::On;
+
+use crate::rig::jobs::{is, job, with_workers};
+use crate::rig::stage::Stage;
+
+#[tokio::test]
+async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
+    let stage = Stage::new("quota").await;
+    let quotas: Api<ResourceQuota> = Api::namespaced(stage.cluster.client(), &stage.namespace);
+    let quota = json!({"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}});
+    quotas
+        .create(&PostParams::default(), &serde_json::from_value(quota).unwrap())
+        .await
+        .unwrap();
+    let counted = |quota: Option<&ResourceQuota>| {
+        quota
+            .and_then(|q| q.status.as_ref()?.used.as_ref())
+            .is_some_and(|used| used.contains_key("pods"))
+    };
+    stage.cluster.wait(&stage.namespace, "pods", counted).await;
+    let operator = stage.operator();
+    stage.create(job("a", 4)).await;
+    let message = stage.until_event("a", "FailedCreatePod").await;
+    assert!(message.contains("exceeded quota"), "{message}");
+    let first = stage.until_pods("a", 2).await;
+    let raised = Patch::Merge(json!({"spec": {"hard": {"pods": "4"}}}));
+    quotas.patch("pods", &Default::default(), &raised).await.unwrap();
+    let pods = stage.until_all_run("a", 4).await;
+    for pod in &first {
+        assert_eq!(pods[&pod.name_any()], pod.uid().unwrap(), "what was there stays");
+    }
+    assert_eq!(stage.pods_deleted(), 0);
+    assert_eq!(
+        stage.count_events("a", "FailedCreatePod").await,
+        1,
+        "it is told once"
+    );
+    let tries = stage.proxy.count(&On::call("create", "pods"));
+    assert!(tries < 24, "{tries} tries");
+    stage.succeed("a", 4).await;
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn pods_that_policy_denies_are_told_and_come_when_it_allows_them() {
+    let stage = Stage::new("policy").await;
+    let limits: Api<LimitRange> = Api::namespaced(stage.cluster.client(), &stage.namespace);
+    let limit = json!({"metadata": {"name": "small"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}});
+    limits
+        .create(&PostParams::default(), &serde_json::from_value(limit).unwrap())
+        .await
+        .unwrap();
+    let operator = stage.operator();
+    let large = json!({"requests": {"cpu": "8"}, "limits": {"cpu": "8"}});
+    // The server applies limits some moments after it stored them, so the test probes with a pod of its own.
+    let probe = json!({"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": large}]}});
+    let probe = serde_json::from_value(probe).unwrap();
+    while stage.pods().create(&PostParams::default(), &probe).await.is_ok() {
+        stage
+            .pods()
+            .delete("probe", &DeleteParams::default().grace_period(0))
+            .await
+            .unwrap();
+    }
+    stage
+        .create(with_workers(job("a", 2), |spec| {
+            spec["containers"][0]["resources"] = large
+        }))
+        .await;
+    let message = stage.until_event("a", "FailedCreatePod").await;
+    assert!(
+        message.contains("maximum cpu usage per Container is 1"),
+        "{message}"
+    );
+    stage.good_job().await;
+    limits.delete("small", &DeleteParams::default()).await.unwrap();
+    stage.until_all_run("a", 2).await;
+    assert_eq!(
+        stage.count_events("a", "FailedCreatePod").await,
+        1,
+        "it is told once"
+    );
+    stage.succeed("a", 2).await;
+
+    let namespaces: Api<Namespace> = Api::all(stage.cluster.client());
+    let enforce = async |level| {
+        let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
+        namespaces
+            .patch(&stage.namespace, &Default::default(), &Patch::Merge(labels))
+            .await
+            .unwrap();
+    };
+    enforce("restricted").await;
+    while stage
+        .pods()
+        .create(
+            &PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            },
+            &serde_json::from_value(
+                json!({"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+            )
+            .unwrap(),
+        )
+        .await
+        .is_ok()
+    {}
+    stage.create(job("b", 2)).await;
+    let message = stage.until_event("b", "FailedCreatePod").await;
+    assert!(message.contains("violates PodSecurity"), "{message}");
+    assert!(!is(&stage.jobs().get("b").await.unwrap(), ConditionType::Failed));
+    enforce("privileged").await;
+    stage.until_all_run("b", 2).await;
+    let tries = stage.proxy.count(&On::call("create", "pods").prefixed("b"));
+    assert!(tries < 24, "{tries} tries");
+    stage.succeed("b", 2).await;
+    stage.expect_no_harm();
+    operator.expect_well();
+}

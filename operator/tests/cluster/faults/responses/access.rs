@@ -1,0 +1,203 @@
+//! Changes of credentials and permissions: 401, 403, and kinds that are not served.
+
+use std::fs;
+
+use k8s_openapi::api::rbac::v1::Role;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use training_job::api::ConditionType;
+use training_job_tensorflow::TFJob;
+use training_job_testing::cluster::{ControlPlane, On, Options};
+use training_operator_testing::operator::Operator;
+
+use crate::rig::jobs::{is, job};
+use crate::rig::stage::Stage;
+
+/// Runs kubectl, which must succeed.
+async fn kubectl(cluster: &ControlPlane, arguments: &[&str]) {
+    cluster.kubectl(arguments).await.success();
+}
+
+/// Creates a namespace with an operator's service account, which has the permissions of `manifests/` in it.
+async fn with_account(name: &str) -> (&'static ControlPlane, String) {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace(name).await;
+    let account = format!("--serviceaccount={namespace}:operator");
+    for arguments in [
+        &["create", "serviceaccount", "operator"][..],
+        &["apply", "-f", "manifests/base/role.yaml"],
+        &[
+            "create",
+            "rolebinding",
+            "operator",
+            "--role=training-operator",
+            &account,
+        ],
+    ] {
+        kubectl(cluster, &[arguments, &["--namespace", &namespace]].concat()).await;
+    }
+    (cluster, namespace)
+}
+
+#[tokio::test]
+async fn a_token_that_is_worth_nothing_any_more_is_read_anew() {
+    let (cluster, namespace) = with_account("token").await;
+    let first = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let token = cluster.directory().join("token.token");
+    fs::write(&token, cluster.token_of(&first)).unwrap();
+    let kubeconfig = cluster.kubeconfig_with_token_file(&first, &token);
+    let client = cluster.client_of(&first).await;
+    cluster
+        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .await;
+    let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
+    let operator = stage.operator();
+    stage.create(job("before", 1)).await;
+    let run = stage.until_all_run("before", 1).await;
+
+    // The tokens of a deleted account stay invalid, even if a new account has the same name.
+    kubectl(
+        cluster,
+        &["delete", "serviceaccount", "operator", "--namespace", &namespace],
+    )
+    .await;
+    kubectl(
+        cluster,
+        &["create", "serviceaccount", "operator", "--namespace", &namespace],
+    )
+    .await;
+    let old = cluster.client_of(&first).await;
+    let old: Api<Role> = Api::namespaced(old, &namespace);
+    // The API server caches a token for some seconds.
+    while !matches!(old.get("any").await, Err(kube::Error::Api(status)) if status.code == 401) {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    stage.create(job("after", 1)).await;
+    let refused = |call: &training_job_testing::cluster::RecordedCall| call.code == Some(401);
+    stage.proxy.until_call("a refusal with 401", refused).await;
+    let second = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    fs::write(&token, cluster.token_of(&second)).unwrap();
+    // The client reads the file again after a minute.
+    let running = stage.until("after", ConditionType::Running);
+    let touched = async {
+        for mark in 0.. {
+            stage.touch("after", &mark.to_string()).await;
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        }
+    };
+    tokio::select! { _ = running => {}, () = touched => {} }
+    assert_eq!(stage.pods_of("before").await, run);
+    stage.succeed("before", 1).await;
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
+    let (cluster, namespace) = with_account("right").await;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let client = cluster.client_of(&kubeconfig).await;
+    cluster
+        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .await;
+    let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
+    let operator = stage.operator();
+    stage.create(job("before", 1)).await;
+    stage.until_all_run("before", 1).await;
+
+    let roles: Api<Role> = Api::namespaced(cluster.client(), &namespace);
+    let old = roles.get("training-operator").await.unwrap();
+    let mut rules = serde_json::to_value(&old.rules).unwrap();
+    for rule in rules.as_array_mut().unwrap() {
+        if rule["resources"][0] == "pods" {
+            rule["verbs"] = json!(["get", "list", "watch", "delete"]);
+        }
+    }
+    let set = async |rules| {
+        let patch = Patch::Merge(json!({ "rules": rules }));
+        roles
+            .patch("training-operator", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    };
+    set(rules).await;
+    cluster
+        .wait_until_refused(&client, &namespace, "create", "pods")
+        .await;
+    stage.create(job("a", 4)).await;
+    let message = stage.until_event("a", "FailedCreatePod").await;
+    assert!(message.contains("forbidden"), "{message}");
+    // The pods of the other jobs already exist, and the remaining calls are allowed.
+    stage.succeed("before", 1).await;
+    let creates = stage.proxy.count(&On::call("create", "pods").prefixed("a"));
+    set(serde_json::to_value(&old.rules).unwrap()).await;
+    stage.until_all_run("a", 4).await;
+    assert_eq!(stage.count_events("a", "FailedCreatePod").await, 1);
+    assert!(creates < 12, "{creates} tries");
+    stage.succeed("a", 4).await;
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+/// Creates a job of another kind and waits until it runs.
+async fn run_other(cluster: &ControlPlane, stage: &Stage<'_>, name: &str) {
+    let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name},
+        "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [
+            {"name": "tensorflow", "image": "i"}
+        ]}}}}},
+    });
+    let job = serde_json::from_value(job).unwrap();
+    api.create(&PostParams::default(), &job).await.unwrap();
+    let runs = |job: Option<&TFJob>| {
+        let status = job.and_then(|job| job.status.as_ref());
+        status.is_some_and(|status| status.is(ConditionType::Running))
+    };
+    cluster.wait(&stage.namespace, name, runs).await;
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_for_a_while_stops_no_other() {
+    let cluster = ControlPlane::start(Options::default()).await;
+    let stage = Stage::of(&cluster, "not-served").await;
+    kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
+    // The definition is missing at the start, is installed, and is deleted again.
+    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
+    operator
+        .0
+        .wait_for_line(
+            "the API server does not serve the resource; it is watched once its definition is installed",
+        )
+        .await;
+    run_other(&cluster, &stage, "first").await;
+    let absent = "training_operator_crd_missing{resource=\"mxjobs.kubeflow.org\"}";
+    assert_eq!(operator.metric(absent).await, Some(1.0));
+
+    kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;
+    cluster.served("mxjobs.kubeflow.org").await;
+    stage.create(job("gone", 1)).await;
+    stage.until_all_run("gone", 1).await;
+    assert_eq!(operator.metric(absent).await, Some(0.0));
+
+    kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
+    run_other(&cluster, &stage, "second").await;
+    kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;
+    cluster.served("mxjobs.kubeflow.org").await;
+    stage.create(job("new", 1)).await;
+    stage
+        .until_job("new", |job| is(job, ConditionType::Running))
+        .await;
+    stage.succeed("new", 1).await;
+    let asked = stage.proxy.count(&On::resource("mxjobs"));
+    assert!(asked < 40, "{asked} calls about jobs");
+    stage.expect_no_harm();
+    operator.expect_well();
+}

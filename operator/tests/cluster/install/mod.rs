@@ -1,0 +1,9 @@
+//! Installs the shipped manifests on a real API server, and runs the operator as their service account.
+
+mod gangs;
+mod launcher_rights;
+mod life;
+mod mpi;
+mod namespace_admin;
+mod overlays;
+mod permissions;

@@ -1,0 +1,243 @@
+//! All kinds of jobs in one operator, on a real API server.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::events::v1::Event;
+use kube::{Api, ResourceExt};
+use training_job::TrainingJob;
+use training_job::api::ConditionType;
+use training_job_mxnet::MXJob;
+use training_job_tensorflow::TFJob;
+use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Program, wait_for_all};
+use training_job_xgboost::XGBoostJob;
+
+const MX: &str = "{apiVersion: kubeflow.org/v1, kind: MXJob, metadata: {name: NAME}, spec: {jobMode: MXTrain, \
+    mxReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: mxnet, image: i}]}}}}}}";
+const TF: &str = "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: NAME}, spec: \
+    {tfReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: i}]}}}}}}";
+const XGB: &str = "{apiVersion: kubeflow.org/v1, kind: XGBoostJob, metadata: {name: NAME}, spec: \
+    {xgbReplicaSpecs: {Master: {template: {spec: {containers: [{name: xgboost, image: i}]}}}}}}";
+
+struct World<'a> {
+    plane: &'a ControlPlane,
+    namespace: String,
+}
+
+impl World<'_> {
+    async fn create(&self, manifest: &str, name: &str) {
+        let arguments = ["--namespace", &self.namespace, "create", "-f", "-"];
+        let manifest = manifest.replace("NAME", name);
+        self.plane
+            .kubectl_with_input(&arguments, &manifest)
+            .await
+            .success();
+    }
+
+    async fn delete(&self, what: &str, name: &str) {
+        let arguments = ["--namespace", &self.namespace, "delete", what, name];
+        self.plane.kubectl(&arguments).await.success();
+    }
+
+    async fn condition<J: TrainingJob>(&self, name: &str, condition: ConditionType) {
+        let holds = |job: Option<&J>| {
+            job.and_then(TrainingJob::status)
+                .is_some_and(|status| status.is(condition))
+        };
+        self.plane.wait::<J>(&self.namespace, name, holds).await;
+    }
+
+    /// Returns the kind and the UID of the job that owns a pod.
+    async fn owner(&self, pod: &str) -> (String, String) {
+        let found = self
+            .plane
+            .wait::<Pod>(&self.namespace, pod, |pod| pod.is_some())
+            .await;
+        let found = found.unwrap();
+        (found.owner_references()[0].kind.clone(), found.uid().unwrap())
+    }
+}
+
+fn operator(plane: &ControlPlane, arguments: &[&str]) -> Background {
+    let ports = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+    plane.spawn(
+        Program::new(env!("CARGO_BIN_EXE_training-operator"))
+            .args(["run"])
+            .args(ports)
+            .args(arguments),
+    )
+}
+
+// Matrix: F5
+#[tokio::test]
+async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
+    let plane = ControlPlane::shared().await;
+    plane.install_crds().await;
+    let namespace = plane.namespace("namesakes").await;
+    let _operator = operator(plane, &["--namespace", &namespace]);
+    let world = World { plane, namespace };
+    let kubelet = plane.kubelet(&world.namespace).await;
+    let pods = ["a-worker-0", "a-worker-1"];
+
+    world.create(MX, "a").await;
+    let mut first = Vec::new();
+    for pod in pods {
+        first.push(world.owner(pod).await);
+        kubelet.runs(pod).await;
+    }
+    assert!(first.iter().all(|(kind, _)| kind == "MXJob"), "{first:?}");
+    world.condition::<MXJob>("a", ConditionType::Running).await;
+
+    // The second job reports why it does not begin, and leaves the other's objects unchanged.
+    world.create(TF, "a").await;
+    let told = |event: &Event| {
+        let note = event.note.as_deref().unwrap_or_default();
+        event.regarding.as_ref().and_then(|r| r.kind.as_deref()) == Some("TFJob")
+            && event.reason.as_deref() == Some("FailedCreatePod")
+            && note.contains("a-worker-0: the name is taken")
+    };
+    let events: Api<Event> = Api::namespaced(plane.client(), &world.namespace);
+    wait_for_all(events, "", |events: &[Event]| events.iter().any(told)).await;
+    for (pod, first) in pods.iter().zip(&first) {
+        assert_eq!(world.owner(pod).await, *first);
+    }
+    world.condition::<MXJob>("a", ConditionType::Running).await;
+
+    // kubectl lists both by one category.
+    let all = [
+        "--namespace",
+        &world.namespace,
+        "get",
+        "training",
+        "--output",
+        "name",
+    ];
+    let mut listed: Vec<String> = plane
+        .kubectl(&all)
+        .await
+        .success()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    listed.sort();
+    assert_eq!(listed, ["mxjob.kubeflow.org/a", "tfjob.kubeflow.org/a"]);
+
+    // The second job begins when the first is gone.
+    world.delete("mxjob", "a").await;
+    for pod in pods {
+        let is_its = |found: Option<&Pod>| found.is_some_and(|p| p.owner_references()[0].kind == "TFJob");
+        plane.wait::<Pod>(&world.namespace, pod, is_its).await;
+        kubelet.runs(pod).await;
+    }
+    world.condition::<TFJob>("a", ConditionType::Running).await;
+}
+
+#[tokio::test]
+async fn all_kinds_share_one_watch_of_each_kind_of_child() {
+    let plane = ControlPlane::start(Options {
+        audit: Some(Audit::All),
+        ..Options::default()
+    })
+    .await;
+    plane.install_crds().await;
+    let namespace = plane.namespace("watches").await;
+    let world = World {
+        plane: &plane,
+        namespace,
+    };
+    let _operator = operator(&plane, &[]);
+
+    // The lists are complete when the operator reconciles a job. Later objects are delivered by watches.
+    world.create(MX, "listed").await;
+    world.condition::<MXJob>("listed", ConditionType::Created).await;
+    world.create(MX, "mx").await;
+    world.create(TF, "tf").await;
+    world.create(XGB, "xgb").await;
+    let kubelet = plane.kubelet(&world.namespace).await;
+    for pod in [
+        "mx-worker-0",
+        "mx-worker-1",
+        "tf-worker-0",
+        "tf-worker-1",
+        "xgb-master-0",
+    ] {
+        world.owner(pod).await;
+        kubelet.runs(pod).await;
+    }
+    world.condition::<MXJob>("mx", ConditionType::Running).await;
+    world.condition::<TFJob>("tf", ConditionType::Running).await;
+    world.condition::<XGBoostJob>("xgb", ConditionType::Running).await;
+    let is_there = |service: Option<&Service>| service.is_some();
+    let old = plane
+        .wait::<Service>(&world.namespace, "tf-worker-0", is_there)
+        .await;
+    let old = old.unwrap().uid();
+    world.delete("service", "tf-worker-0").await;
+    let is_new = |service: Option<&Service>| service.is_some_and(|s| s.uid() != old);
+    plane
+        .wait::<Service>(&world.namespace, "tf-worker-0", is_new)
+        .await;
+
+    // The test's own watches are limited to a namespace, or wait for the definitions.
+    let mut open: BTreeMap<String, i32> = BTreeMap::new();
+    for call in plane.audit() {
+        let is_ours = call.namespace.is_empty() && call.resource != "customresourcedefinitions";
+        if call.verb == "watch" && is_ours {
+            let change = if call.stage == "ResponseStarted" { 1 } else { -1 };
+            *open.entry(call.resource).or_default() += change;
+        }
+    }
+    // The kinds of kubeflow.org and of mlkube.io.
+    let expected = [
+        ("configmaps", 1),
+        ("horizontalpodautoscalers", 1),
+        ("jaxjobs", 1),
+        ("mpijobs", 1),
+        ("mxjobs", 2),
+        ("paddlejobs", 1),
+        ("pods", 1),
+        ("pytorchjobs", 1),
+        ("rolebindings", 1),
+        ("roles", 1),
+        ("serviceaccounts", 1),
+        ("services", 1),
+        ("tfjobs", 2),
+        ("xgboostjobs", 1),
+    ];
+    let expected = expected.map(|(kind, watches)| (kind.to_owned(), watches));
+    assert_eq!(open, BTreeMap::from(expected));
+}
+
+/// The commands of docs/authors/add-a-framework.md.
+#[tokio::test]
+async fn the_example_of_another_framework_is_taken() {
+    let plane = ControlPlane::shared().await;
+    plane
+        .kubectl(&["apply", "-f", "examples/add-a-framework/crd.yaml"])
+        .await
+        .success();
+    plane.served("farmjobs.example.com").await;
+    let role = [
+        "create",
+        "--dry-run=server",
+        "-f",
+        "examples/add-a-framework/role.yaml",
+    ];
+    plane.kubectl(&role).await.success();
+    let namespace = plane.namespace("farm").await;
+    let create = async |job: &str| {
+        let file = format!("examples/add-a-framework/jobs/{job}.yaml");
+        plane
+            .kubectl(&["--namespace", &namespace, "create", "-f", &file])
+            .await
+    };
+    create("primes").await.success();
+    let refused = create("headless").await;
+    // Between these texts older API servers state that the value is an object.
+    for words in [
+        "spec.replicaSpecs: Invalid value: ",
+        "must have a Head, because only a Head hands out tasks; add a Head with 1 replica",
+    ] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+}

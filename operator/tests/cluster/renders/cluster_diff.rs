@@ -1,0 +1,151 @@
+//! `training-operator diff --cluster`.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Api;
+use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_all};
+use training_operator_testing::program::{Run, run, run_with_input};
+
+const FILE: &str = "examples/mxnet/train.yaml";
+
+#[tokio::test]
+async fn what_runs_is_compared_with_what_is_to_be() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("diff").await;
+    let kubeconfig = cluster.kubeconfig_in(&namespace);
+    let job = std::fs::read_to_string(repository().join(FILE)).unwrap();
+    let diff = |job: &str| -> Run {
+        let arguments = [
+            "diff",
+            "--cluster",
+            "-",
+            "--kubeconfig",
+            kubeconfig.to_str().unwrap(),
+        ];
+        run_with_input(&arguments, job.as_bytes())
+    };
+
+    let absent = diff(&job);
+    assert_eq!(absent.code, Some(1), "{absent:?}");
+    assert!(
+        absent.stdout.ends_with("0 changed, 10 added, 0 removed\n"),
+        "{absent:?}"
+    );
+
+    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
+        "run",
+        "--namespace",
+        &namespace,
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
+    let _operator = cluster.spawn(operator);
+    let create = ["create", "--namespace", &namespace, "--filename", FILE];
+    cluster.kubectl(&create).await.success();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
+    wait_for_all(pods, "", |pods| pods.len() == 5).await;
+
+    let same = diff(&job);
+    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
+
+    let new_image = diff(&job.replace("mxnet-train:1.9.1", "mxnet-train:2.0.0"));
+    assert_eq!(new_image.code, Some(1));
+    assert!(
+        new_image
+            .stdout
+            .contains("-    image: example.com/mxnet-train:1.9.1\n"),
+        "{new_image:?}"
+    );
+    assert!(
+        new_image
+            .stdout
+            .contains("+    image: example.com/mxnet-train:2.0.0\n"),
+        "{new_image:?}"
+    );
+    assert!(
+        new_image.stdout.ends_with("5 changed, 0 added, 0 removed\n"),
+        "{new_image:?}"
+    );
+
+    // The pod counts, not the job's spec, because only some fields of a pod can be changed.
+    let image = [
+        "set",
+        "image",
+        "--namespace",
+        &namespace,
+        "pod/spirals-worker-1",
+        "mxnet=other",
+    ];
+    cluster.kubectl(&image).await.success();
+    let edited = diff(&job);
+    assert!(edited.stdout.contains("-    image: other\n"), "{edited:?}");
+    assert!(
+        edited.stdout.ends_with("1 changed, 0 added, 0 removed\n"),
+        "{edited:?}"
+    );
+}
+
+/// A PodGroup, a service account with its Role, and the image of a remote shell depend on the operator's flags.
+#[tokio::test]
+async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
+    const FILE: &str = "examples/mpi/train.yaml";
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    cluster.install_pod_groups("scheduling.x-k8s.io").await;
+    let namespace = cluster.namespace("diff-flags").await;
+    let kubeconfig = cluster.kubeconfig_in(&namespace);
+    let flags = [
+        "--gang-scheduler-name=gangs",
+        "--mpi-remote-shell-image=example.com/shell:2",
+    ];
+    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
+        "run",
+        "--namespace",
+        &namespace,
+        "--enable-scheme=MPIJob",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
+    let _operator = cluster.spawn(operator.args(flags));
+    let create = ["create", "--namespace", &namespace, "--filename", FILE];
+    cluster.kubectl(&create).await.success();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
+    let workers = wait_for_all(pods, "", |pods| pods.len() == 2).await;
+    let kubelet = cluster.kubelet(&namespace).await;
+    for worker in workers {
+        kubelet.runs(&worker.metadata.name.unwrap()).await;
+    }
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
+    wait_for_all(pods, "", |pods| pods.len() == 3).await;
+
+    let diff = [
+        "diff",
+        "--cluster",
+        FILE,
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+    ];
+    let same = run(&[&diff[..], &flags].concat());
+    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
+    let other = run(&diff).stdout;
+    assert!(
+        other.contains("+    image: kubeflow/kubectl-delivery:latest\n"),
+        "{other}"
+    );
+}
+
+#[test]
+fn a_cluster_that_cannot_be_asked_is_named() {
+    let missing = run(&["diff", "--cluster", FILE, "--kubeconfig", "/nonexistent"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("--kubeconfig"), "{missing:?}");
+    let sides = run(&["diff", "--cluster", FILE, FILE]);
+    assert_eq!(sides.code, Some(2));
+    assert!(sides.stderr.contains("with --cluster, exactly one side"), "{sides:?}");
+    let one = run(&["diff", FILE]);
+    assert_eq!(one.code, Some(2));
+    assert!(
+        one.stderr.contains("two sides must be given"),
+        "{one:?}"
+    );
+}

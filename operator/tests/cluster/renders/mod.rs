@@ -1,0 +1,6 @@
+//! The output of commands without a cluster equals the objects in a cluster.
+
+mod cluster_diff;
+mod compact;
+mod restricted;
+mod same_objects;

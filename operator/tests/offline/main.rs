@@ -1,0 +1,25 @@
+//! The commands that need no cluster, and the repository's files.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod bad_input;
+mod ci;
+mod convert;
+mod crds;
+mod diff;
+mod docs;
+mod explain;
+mod house;
+mod imports;
+mod manual;
+mod performance;
+mod readme;
+mod render;
+mod snapshot;
+mod snapshots;
+mod validate;

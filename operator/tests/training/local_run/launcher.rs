@@ -1,0 +1,62 @@
+//! Trains the MPI example: a launcher whose `mpirun` starts ranks in the workers.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use training_job_testing::cluster::repository;
+use training_operator_testing::local_run::run::{Ended, Run, send};
+use training_operator_testing::local_run::trial::{Trial, local_run};
+use training_operator_testing::processes;
+use training_operator_testing::venv::venv;
+
+fn train() -> Command {
+    let mut run = local_run();
+    run.arg("--venv").arg(venv("mpi"));
+    run.arg("--workdir").arg(repository().join("examples/mpi"));
+    run
+}
+
+/// Returns the example with pauses, so that it can be interrupted.
+fn slow(trial: &Trial) -> std::path::PathBuf {
+    let manifest = fs::read_to_string(repository().join("examples/mpi/train.yaml")).unwrap();
+    let slow = manifest.replace("\"2\", python3", "\"2\", env, PAUSE=0.2, python3");
+    assert_ne!(manifest, slow);
+    trial.file("slow.yaml", &slow)
+}
+
+/// Checks that both ranks have the same model and that each ran in a worker of its own.
+#[track_caller]
+fn expect_trained(ended: &Ended) {
+    ended.expect_code(0);
+    for (rank, worker) in [(0, "moons-worker-0"), (1, "moons-worker-1")] {
+        let place = format!("launcher/mpi | rank={rank} of 2 in {worker}");
+        assert!(!ended.all(&[&place]).is_empty(), "{}", ended.transcript());
+    }
+    let models: Vec<_> = (0..2)
+        .map(|rank| ended.only(&[&format!("launcher/mpi | RESULT rank={rank} of 2 ")]))
+        .map(|line| line.split_once("weights=").unwrap().1)
+        .collect();
+    assert_eq!(models[0], models[1]);
+}
+
+#[test]
+fn ranks_train_in_the_workers() {
+    let _trial = Trial::new();
+    let run = Run::start(train().arg(repository().join("examples/mpi/train.yaml")));
+    expect_trained(&run.end());
+}
+
+/// Open MPI ends with exit code 0 in this case, but the job must not succeed.
+#[test]
+fn a_killed_worker_restarts_the_job() {
+    let trial = Trial::new();
+    let mut run = Run::start(train().arg(slow(&trial)));
+    run.line(&["launcher/mpi | step=50 "]);
+    let sleeper = processes::first_of_pod(run.pid(), "moons-worker-1");
+    send(sleeper, Signal::KILL);
+    let ended = run.end();
+    ended.only(&["moons * Restarting: "]);
+    expect_trained(&ended);
+}

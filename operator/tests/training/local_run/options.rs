@@ -1,0 +1,139 @@
+//! Options, and commands that this machine lacks.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use training_operator_testing::local_run::manifest::Manifest;
+use training_operator_testing::local_run::run::Run;
+use training_operator_testing::local_run::trial::{Trial, examples, local_run, train};
+
+#[test]
+fn kept_logs_are_files() {
+    let trial = Trial::new();
+    let logs = trial.dir.join("logs/deep");
+    let job = Manifest::shell("noisy", 2, "echo out of $$HOSTNAME; echo err >&2");
+    let mut run = local_run();
+    run.arg("--keep-logs").arg(&logs).arg(trial.write(&job));
+    Run::start(&mut run).end().expect_code(0);
+    for index in 0..2 {
+        let file = logs.join(format!("default/noisy-worker-{index}.log"));
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["err", &format!("out of noisy-worker-{index}")]);
+    }
+}
+
+#[test]
+fn why_shows_what_differs_from_a_cluster() {
+    let _trial = Trial::new();
+    let mut run = train(&examples());
+    run.arg("--why").arg(examples().join("train.yaml"));
+    let mut run = Run::start(&mut run);
+    // The training is not needed for this output.
+    let kubernetes = run.line(&["scheduler-0 ? ", "DMLC_USE_KUBERNETES"]);
+    run.line(&["worker-0 | worker rank="]);
+    run.signal(rustix::process::Signal::INT);
+    let ended = run.end();
+    ended.expect_code(130);
+    assert!(
+        kubernetes.contains("1 → 0") || kubernetes.contains("1 -> 0"),
+        "{kubernetes}"
+    );
+    for replica in super::training::REPLICAS {
+        let of = format!("{replica} ? ");
+        let root = ended.only(&[&of, "DMLC_PS_ROOT_URI", "spirals-scheduler-0"]);
+        assert!(root.contains("127."), "{root}");
+        ended.only(&[&of, "DMLC_NODE_HOST", "127."]);
+        ended.only(&[&of, "image", "example.com/mxnet-train:1.9.1"]);
+    }
+}
+
+#[test]
+fn without_why_nothing_is_said_of_it() {
+    let trial = Trial::new();
+    let ended = trial.run(&Manifest::shell("quiet", 1, "exit 0")).end();
+    assert_eq!(ended.all(&[" ? "]), [""; 0]);
+}
+
+#[test]
+fn the_working_directory_is_the_manifests_or_the_given_one() {
+    let trial = Trial::new();
+    let job = Manifest::shell("where", 1, "pwd");
+    let ended = trial.run(&job).end();
+    ended.only(&["worker-0 | ", &trial.dir.display().to_string()]);
+
+    let other = trial.dir.join("other");
+    fs::create_dir(&other).unwrap();
+    let ended = trial
+        .run_with(&job, &["--workdir", other.to_str().unwrap()])
+        .end();
+    ended.only(&["worker-0 | ", &other.display().to_string()]);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let trial = Trial::new();
+    let file = trial.write(&Manifest::shell("nowhere", 1, "echo never"));
+    for option in ["--workdir", "--venv", "--path"] {
+        let ended = Run::start(local_run().args([option, "/not/there"]).arg(&file)).end();
+        ended.expect_code(2);
+        let err = ended.err.join("\n");
+        assert!(
+            err.contains("/not/there") && err.contains("does not exist"),
+            "{option}: {err}"
+        );
+        assert_eq!(ended.all(&["never"]), [""; 0]);
+    }
+}
+
+#[test]
+fn a_program_that_this_machine_lacks_is_named_with_the_remedy() {
+    let trial = Trial::new();
+    let job = Manifest::shell("absent", 1, "").command(&json!(["no-such-program", "train.py"]));
+    let ended = trial.run(&job).end();
+    ended.expect_code(1);
+    ended.only(&["  failed because of absent-worker-0, container mxnet, exit code 127"]);
+    let remedy = ended.only(&["    | ", "\"no-such-program\" is not in PATH"]);
+    assert!(remedy.contains("--path") && remedy.contains("--venv"), "{remedy}");
+}
+
+/// There is no image that could provide a command.
+#[test]
+fn a_container_without_a_command_ends_the_run() {
+    let trial = Trial::new();
+    let job = Manifest::shell("bare", 2, "").command(&Value::Null);
+    let ended = trial.run(&job).end();
+    ended.expect_code(1);
+    let line = ended.err.join("\n");
+    // Either worker may be the first.
+    assert!(line.contains("bare-worker-"), "{line}");
+    assert!(line.contains("set `command` in container \"mxnet\""), "{line}");
+}
+
+/// No ConfigMap can be created in this API.
+#[test]
+fn a_value_that_cannot_be_had_ends_the_run() {
+    let trial = Trial::new();
+    let key = json!({"configMapKeyRef": {"name": "settings", "key": "rate"}});
+    let job = Manifest::shell("lacking", 1, "exit 0")
+        .each_container(|container| container["env"] = json!([{"name": "RATE", "valueFrom": key}]));
+    let ended = trial.run(&job).end();
+    ended.expect_code(1);
+    let line = ended.err.join("\n");
+    assert!(
+        line.contains("lacking-worker-0") && line.contains("settings"),
+        "{line}"
+    );
+}
+
+/// This machine has no gang scheduler and needs none.
+#[test]
+fn another_scheduler_is_not_waited_for() {
+    let trial = Trial::new();
+    let job = Manifest::shell("gang", 2, "exit 0")
+        .each_role(|role| role["template"]["spec"]["schedulerName"] = json!("volcano"));
+    let ended = trial.run_with(&job, &["--why"]).end();
+    ended.expect_code(0);
+    ended.only(&["worker-0 ? ", "schedulerName", "volcano"]);
+}
