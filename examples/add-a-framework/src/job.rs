@@ -115,7 +115,7 @@ impl TrainingJob for FarmJob {
 
 // region: local
 /// Makes each pod listen at its own address, because the pods on one machine use the same port.
-pub(crate) fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     environment.set(
         "FARM_BIND",
         pod.address.to_string(),

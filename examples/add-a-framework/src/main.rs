@@ -1,7 +1,5 @@
 //! An operator for FarmJobs.
 
-mod job;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +7,7 @@ use clap::Parser;
 use local_node::Jobs;
 use training_job::process::{self, Flags, Kinds, Program};
 
-use job::FarmJob;
+use farm_operator::job::{self, FarmJob};
 
 /// Runs FarmJobs.
 #[derive(Parser)]

@@ -1,16 +1,11 @@
 //! Runs the operator on a real API server, with the set-up of docs/authors/add-a-framework.md.
 
-#[path = "../src/job.rs"]
-#[expect(dead_code, reason = "the binary uses the rest")]
-mod job;
-
+use farm_operator::job::FarmJob;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::{Api, ResourceExt};
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_testing::cluster::{ControlPlane, Program, Signal, wait_for_all};
-
-use job::FarmJob;
 
 const REPLICAS: [&str; 4] = [
     "primes-head-0",

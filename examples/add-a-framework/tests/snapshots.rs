@@ -1,8 +1,6 @@
 //! Snapshots of what the jobs create, for review, and a check of the definition.
 
-#[path = "../src/job.rs"]
-#[expect(dead_code, reason = "the binary uses the rest")]
-mod job;
+use farm_operator::job;
 
 // region: test
 #[test]

@@ -1,12 +1,7 @@
 //! Lives of a farm: a worker is killed, the head is killed, the head fails.
 
-#[path = "../src/job.rs"]
-#[expect(dead_code, reason = "the binary uses the rest")]
-mod job;
-
+use farm_operator::job::FarmJob;
 use training_job::testing::Story;
-
-use job::FarmJob;
 
 const PRIMES: &str = include_str!("../jobs/primes.yaml");
 
