@@ -26,6 +26,7 @@ pub struct Trial {
 
 impl Trial {
     /// Waits until the machine has capacity for one more job.
+    #[expect(clippy::new_without_default, reason = "a default value does not wait")]
     pub fn new() -> Self {
         Self::of_jobs(1)
     }
