@@ -4,9 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
+use training_operator_testing::program::root;
 
 /// Returns the text that a mark `FILE` or `FILE#REGION` refers to, without the lines that mark regions and without the
 /// common indentation.

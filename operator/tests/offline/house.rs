@@ -1,11 +1,9 @@
 //! Rules of the project that can be checked by reading its files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
+use training_operator_testing::program::root;
 
 /// Returns the files of the project with one of these endings.
 fn files(endings: &[&str]) -> Vec<PathBuf> {

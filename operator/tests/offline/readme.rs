@@ -1,12 +1,11 @@
 //! The commands of README work, its job is valid, and its output matches the program's.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
+use training_operator_testing::program::root;
+use training_operator_testing::venv::venv;
 
 fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
@@ -26,7 +25,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 fn program(arguments: &[&str]) -> Output {
-    training_operator_testing::venv::venv("mxnet");
+    venv("mxnet");
     let mut command = Command::new(env!("CARGO_BIN_EXE_training-operator"));
     command.args(arguments).current_dir(root()).output().unwrap()
 }
