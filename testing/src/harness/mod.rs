@@ -299,7 +299,7 @@ fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
 
 /// Returns the name of the framework's container, or `main` if the framework has no such name.
 fn main_container<J: TrainingJob>() -> &'static str {
-    match J::FRAMEWORK.container {
+    match J::FRAMEWORK.main_container {
         "" => "main",
         name => name,
     }

@@ -27,7 +27,7 @@ pub(super) fn objects(board: &TensorBoard, job: &str, runtime_id: &str, image: &
     let service = json!({"spec": {
         "type": board.service_type(),
         "selector": labels,
-        "ports": [{"name": "tb-port", "port": 80, "targetPort": PORT}],
+        "ports": [{"name": "tb-port", "port": 80, "targetPort": TENSORBOARD_PORT}],
     }});
     let pod = json!({"spec": {
         "restartPolicy": "Always",
@@ -35,7 +35,7 @@ pub(super) fn objects(board: &TensorBoard, job: &str, runtime_id: &str, image: &
             "name": "tensorboard",
             "image": image,
             "command": ["tensorboard", "--logdir", board.log_dir, "--host", "0.0.0.0"],
-            "ports": [{"name": "tb-port", "containerPort": PORT}],
+            "ports": [{"name": "tb-port", "containerPort": TENSORBOARD_PORT}],
             "volumeMounts": board.volume_mounts.as_deref().unwrap_or_default(),
         }],
         "volumes": board.volumes.as_deref().unwrap_or_default(),
