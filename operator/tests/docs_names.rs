@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 17] = [
+const EXCEPTIONS: [(&str, &str); 14] = [
     ("frameworks/NAME", "NAME stands for a kind"),
     ("vVERSION", "VERSION stands for a version"),
     ("reflector", "of kube-runtime"),
     ("tower_test::mock", "of the crate tower-test"),
-    ("pkg/controller.v1/common/job.go", "a file of the Go operator"),
     ("CUSTOM_CLUSTER_DOMAIN", "a variable of the Go operator"),
     (
         "FailedInvalidMXJobSpec",
@@ -34,9 +33,10 @@ const EXCEPTIONS: [(&str, &str); 17] = [
     ),
     ("--settings", "a flag of the simulator, named without its command"),
     ("op0", "the first operator in a history of the simulation"),
-    ("KindOf::steps", "a name of the commit that mutants.md states"),
-    ("Pace", "a name of the commit that mutants.md states"),
 ];
+
+/// A page whose identifiers are those of the commit that it states.
+const PAGE_OF_A_COMMIT: &str = "docs/maintainers/mutants.md";
 
 /// Programs whose commands are not checked.
 const OTHER_PROGRAMS: [&str; 7] = [
@@ -167,7 +167,11 @@ impl Project {
                     && !folder.starts_with("docs/")
                     && !folder.starts_with("fuzz/corpus/")
                     && name != "docs_names.rs";
-                let text = is_source.then(|| fs::read(&path).unwrap()).unwrap_or_default();
+                let text = if is_source {
+                    fs::read(&path).unwrap()
+                } else {
+                    Vec::new()
+                };
                 let text = String::from_utf8_lossy(&text).into_owned();
                 self.files.insert(relative, text);
             }
@@ -185,7 +189,7 @@ impl Project {
             let name = word.split_once('=').map_or("", |(name, _)| name);
             !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
         };
-        let settings = all.iter().take_while(|word| is_setting(*word)).count();
+        let settings = all.iter().take_while(|word| is_setting(word)).count();
         let (first, rest) = all.get(settings..)?.split_first()?;
         let is_command = |name: &str| self.commands.contains_key(&[name.to_owned()][..]);
         match *first {
@@ -207,6 +211,7 @@ impl Project {
             }
             _ if span.contains("training.kubeflow.org/") => self.annotation(span),
             name if rest.is_empty() && is_path(name) => self.path(page, name),
+            _ if page == PAGE_OF_A_COMMIT => None,
             _ => self.identifier(span),
         }
     }
@@ -346,7 +351,7 @@ impl Project {
         let found: Vec<&String> = self.files.keys().chain(&self.folders).filter(is_it).collect();
         if found.is_empty() {
             let first = path.split('/').next()?;
-            let looks_like_a_file = FILE_ENDINGS.contains(&ending(path));
+            let looks_like_a_file = !span.ends_with('/') && FILE_ENDINGS.contains(&ending(path));
             let is_ours = self.folders.contains(first) || looks_like_a_file;
             return is_ours.then(|| "no such file".to_owned());
         }
