@@ -6,7 +6,6 @@ use tokio::time::sleep;
 use training_operator_testing::usage::age;
 
 use crate::driver::Driver;
-use crate::process::age;
 use crate::test_cluster::{SETTLE_TIME, TestCluster};
 use crate::timelines::{Figures, JobTimeline};
 use crate::work::{Contender, Course, Jobs, Work};

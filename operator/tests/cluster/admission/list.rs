@@ -39,7 +39,7 @@ struct Member {
 
 impl TrainingJob for ListJob {
     const FRAMEWORK: Framework = Framework::new("list", "listjob-controller")
-        .container("main")
+        .main_container("main")
         .port("list-port", 9000)
         .roles_in_list(
             "members",
