@@ -31,8 +31,8 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::time::Instant;
 
-use timelines::Figures;
 use table::{Results, Run, Worked};
+use timelines::Figures;
 use work::{Contender, Jobs, Kind, Work};
 
 #[derive(Parser)]

@@ -100,7 +100,10 @@ fn services_are_named_only_where_there_are_any() {
 #[test]
 fn limits_and_suspension_are_named() {
     let late = single("Never", "{activeDeadlineSeconds: 60}");
-    assert!(late.contains("\nDeadline: the job fails if it still runs 60 s after its start"), "{late}");
+    assert!(
+        late.contains("\nDeadline: the job fails if it still runs 60 s after its start"),
+        "{late}"
+    );
     assert!(!single("Never", "{}").contains("Deadline"));
     let suspended = single("Never", "{suspend: true}");
     assert!(

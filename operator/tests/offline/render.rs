@@ -300,7 +300,10 @@ fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""));
     let unknown = format!("{SINGLE}:2:1: apiVersion: ");
     assert!(
-        wrong.stderr.contains(&unknown) && wrong.stderr.contains("use one of accelerators, grpcServerFilePath"),
+        wrong.stderr.contains(&unknown)
+            && wrong
+                .stderr
+                .contains("use one of accelerators, grpcServerFilePath"),
         "{}",
         wrong.stderr
     );

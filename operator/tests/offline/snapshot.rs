@@ -46,11 +46,7 @@ fn a_check_finds_what_is_stale_missing_or_left_over() {
 
     let missing = snapshot(&jobs, &out, true);
     assert_eq!(missing.code, Some(1));
-    assert_eq!(
-        missing.stdout.matches(": missing\n").count(),
-        2,
-        "{missing:?}"
-    );
+    assert_eq!(missing.stdout.matches(": missing\n").count(), 2, "{missing:?}");
     assert!(!out.exists(), "a check writes nothing");
 
     let written = snapshot(&jobs, &out, false);
@@ -74,10 +70,7 @@ fn a_check_finds_what_is_stale_missing_or_left_over() {
         stale.stdout.contains("\n+    image: registry.example.com/"),
         "{stale:?}"
     );
-    assert!(
-        stale.stdout.contains("b.yaml: belongs to no job\n"),
-        "{stale:?}"
-    );
+    assert!(stale.stdout.contains("b.yaml: belongs to no job\n"), "{stale:?}");
     assert!(stale.stderr.contains("2 snapshots in "), "{stale:?}");
 
     assert_eq!(snapshot(&jobs, &out, false).code, Some(0));

@@ -13,7 +13,8 @@ use crate::world::kubelet::PodFates;
 pub struct Setup {
     /// The fates of pods.
     pub pod_fates: PodFates,
-    /// The job types whose kinds the operators manage. [`Simulation::jobs`] and similar methods use the first.
+    /// The job types whose kinds the operators manage. [`Simulation::jobs`](super::Simulation::jobs) and similar
+    /// methods use the first.
     pub job_types: &'static [JobType],
     /// The number of jobs that an operator reconciles concurrently.
     pub concurrency: usize,

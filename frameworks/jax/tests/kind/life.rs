@@ -23,7 +23,10 @@ fn all_workers_decide() {
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.message_of("Succeeded"), "JAXJob team/job successfully completed.");
+    assert_eq!(
+        w.message_of("Succeeded"),
+        "JAXJob team/job successfully completed."
+    );
 }
 
 #[test]

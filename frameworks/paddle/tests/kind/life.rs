@@ -31,7 +31,10 @@ fn without_masters_all_workers_decide() {
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.message_of("Succeeded"), "PaddleJob team/job successfully completed.");
+    assert_eq!(
+        w.message_of("Succeeded"),
+        "PaddleJob team/job successfully completed."
+    );
 }
 
 #[test]
@@ -47,7 +50,10 @@ fn the_end_of_all_parameter_servers_is_the_end() {
     assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
     w.pod("master-1").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
-    assert_eq!(w.message_of("Succeeded"), "PaddleJob job is successfully completed.");
+    assert_eq!(
+        w.message_of("Succeeded"),
+        "PaddleJob job is successfully completed."
+    );
 }
 
 /// The Go operator waits for the servers forever.

@@ -28,7 +28,10 @@ fn the_master_decides() {
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.message_of("Succeeded"), "PyTorchJob job is successfully completed.");
+    assert_eq!(
+        w.message_of("Succeeded"),
+        "PyTorchJob job is successfully completed."
+    );
     assert_eq!(w.counts("Worker"), (0, 2, 0));
 }
 
@@ -45,7 +48,10 @@ fn without_a_master_all_workers_decide() {
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(w.message_of("Succeeded"), "PyTorchJob team/job successfully completed.");
+    assert_eq!(
+        w.message_of("Succeeded"),
+        "PyTorchJob team/job successfully completed."
+    );
 }
 
 #[test]

@@ -43,7 +43,10 @@ fn the_chief_decides() {
         assert_eq!(w.reconcile().state(), RUNNING);
         w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
         assert_eq!(w.reconcile().state(), SUCCEEDED);
-        assert_eq!(w.message_of("Succeeded"), "TFJob team/job successfully completed.");
+        assert_eq!(
+            w.message_of("Succeeded"),
+            "TFJob team/job successfully completed."
+        );
     }
 }
 

@@ -141,11 +141,11 @@ fn a_cluster_that_cannot_be_asked_is_named() {
     assert!(missing.stderr.contains("--kubeconfig"), "{missing:?}");
     let sides = run(&["diff", "--cluster", FILE, FILE]);
     assert_eq!(sides.code, Some(2));
-    assert!(sides.stderr.contains("with --cluster, exactly one side"), "{sides:?}");
+    assert!(
+        sides.stderr.contains("with --cluster, exactly one side"),
+        "{sides:?}"
+    );
     let one = run(&["diff", FILE]);
     assert_eq!(one.code, Some(2));
-    assert!(
-        one.stderr.contains("two sides must be given"),
-        "{one:?}"
-    );
+    assert!(one.stderr.contains("two sides must be given"), "{one:?}");
 }

@@ -84,9 +84,7 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
     for gone in ["odd", "imagePullPolicy", "fsGroup"] {
         assert!(!lossy.stdout.contains(gone), "{gone}");
         assert!(
-            lossy
-                .stderr
-                .contains(&format!("{gone}: unknown field: removed")),
+            lossy.stderr.contains(&format!("{gone}: unknown field: removed")),
             "{gone}"
         );
     }
@@ -105,8 +103,7 @@ fn samples_of_the_paddle_operator_are_named() {
     let job = "apiVersion: batch.paddlepaddle.org/v1\nkind: PaddleJob\nmetadata: {name: a}\nspec:\n  \
                sampleSetRef: {name: imagenet, mountPath: /data}\n  worker: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}\n";
     let refused = run_with_input(&["convert", "-"], job.as_bytes());
-    let problem =
-        "spec.sampleSetRef: this operator does not cache sample sets; mount a volume with the data";
+    let problem = "spec.sampleSetRef: this operator does not cache sample sets; mount a volume with the data";
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains(problem), "{}", refused.stderr);
     let lossy = run_with_input(&["convert", "--lossy", "-"], job.as_bytes());
