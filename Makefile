@@ -133,7 +133,10 @@ check: toolchain deny ## Check formatting, lints, documentation, and the depende
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
-	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet
+	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job-controller --no-default-features --no-deps --quiet
+	@rustup target list --installed | grep -q wasm32-unknown-unknown || rustup target add wasm32-unknown-unknown
+	cargo check --package training-job --lib --target wasm32-unknown-unknown --features k8s-openapi/latest --quiet
+	@tools/smells.py
 
 deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans, and advisories where there is a network
 	@tools/deny.sh
@@ -204,7 +207,7 @@ bench-growth: simulator ## Measure how the CPU of a change grows with the number
 	@target/sim/sim growth
 
 bench-micro: toolchain ## Measure the parts of a reconcile, with their allocations; ONLY=render
-	cargo bench --quiet --package training-job --features __fuzzing --bench micro -- $(ONLY)
+	cargo bench --quiet --package training-job-controller --features __fuzzing --bench micro -- $(ONLY)
 
 bench-instructions: toolchain ## Count the instructions of the same at BASE=COMMIT and now; needs valgrind
 	@nice tools/instructions.sh $(BASE)

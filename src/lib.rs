@@ -65,28 +65,16 @@
 //!
 //! | task | item | in |
 //! |---|---|---|
-//! | run a program with flags, logs, metrics, leader election | `process::main` | feature `process` |
+//! | run a program with flags, logs, metrics, leader election | `process::main` | crate `training-job-controller`, feature `process` |
+//! | run an operator inside another program | `Operator` | crate `training-job-controller` |
 //! | make the definition to install | [`admission::definition`], [`admission::manifest`] | |
-//! | run jobs on this machine, without a cluster | `local_node::main`, or `local_node::Jobs` with a view of your own | crate `local-node`, feature `jobs` |
-//! | compare the objects of jobs with snapshots | `testing::snapshots` | feature `testing` |
+//! | run jobs on this machine, without a cluster | `main`, or `Jobs` with a view of your own | crate `training-job-local` |
+//! | compare the objects of jobs with snapshots | `snapshots` | crate `training-job-testing` |
 //! | compute the objects of a job | [`validate()`], [`render::all`] | |
-//! | check the definition and its rules without an API server | `testing::check_definition` | feature `testing` |
-//! | test the life of a job | `testing::Story` | feature `testing` |
-//! | test against an API, with faults | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
+//! | check the definition and its rules without an API server | `check_definition` | crate `training-job-testing` |
+//! | test the life of a job | `Story` | crate `training-job-testing` |
+//! | test against an API, with faults | `kube_memory::Cluster` under an `Operator` | crate `kube-memory` |
 //! | find errors and likely mistakes in a job | [`validate()`], [`render::warnings`](render::warnings()) | |
-//!
-//! An operator inside of another program runs until it is dropped:
-//!
-//! ```no_run
-//! # async fn run<ToyJob: training_job::TrainingJob>() -> kube::Result<()> {
-//! use training_job::{Operator, Options};
-//!
-//! let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-//! config.default_retry = false; // the operator itself retries, per job
-//! let client = kube::Client::try_from(config)?;
-//! Operator::new(client, Options::default()).manage::<ToyJob>().run().await;
-//! # Ok(()) }
-//! ```
 //!
 //! # Five steps
 //!
@@ -94,11 +82,11 @@
 //!
 //! | step | from | to | |
 //! |---|---|---|---|
-//! | observe | the caches | [`plan::observed::Observed`]: the job's children | [`controller`] |
+//! | observe | the caches | [`plan::observed::Observed`]: the job's children | `training-job-controller` |
 //! | [`validate()`] | the raw spec | a [`ValidJob`], or all [`FieldErrors`] | pure |
 //! | [`plan()`] | job, observed, now | a [`Plan`]: creates, deletes, status, events, when to reconcile again | pure |
-//! | apply | the plan | calls | [`controller`] |
-//! | report | the plan made again after apply | at most one patch of the status | [`controller`] |
+//! | apply | the plan | calls | `training-job-controller` |
+//! | report | the plan made again after apply | at most one patch of the status | `training-job-controller` |
 //!
 //! [`render`] makes a replica's pod and service. The plan calls it for missing objects, and an offline review for all
 //! objects. So tests can go through a job's whole life with values: no client, no clock, no async.
@@ -107,17 +95,13 @@
 //! cost depends only on the job's own size. All jobs of all kinds share one watch of pods, one of services and one of
 //! ConfigMaps. A job that has succeeded or failed never changes its result.
 //!
-//! # Modules and features
+//! # Modules
 //!
-//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`] →
-//! [`controller`] → `process`. The contract for framework authors is [`job`].
+//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`]. The contract for
+//! framework authors is [`job`]. This crate is pure: it needs no async runtime and no Kubernetes client, and it builds
+//! for `wasm32-unknown-unknown`. The crate `training-job-controller` has the other steps, and the operator as a process.
 //!
-//! * Feature `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
-//! * Feature `testing`: snapshot tests of what jobs get, a check of the definition, stories of jobs on an API in
-//!   memory.
-//!
-//! Neither is on by default. The library does not select a Kubernetes version: enable one of the version features of
-//! `k8s-openapi` in the binary.
+//! The crate does not select a Kubernetes version: enable one of the version features of `k8s-openapi` in the binary.
 //!
 //! # Versions
 //!
@@ -127,21 +111,11 @@
 
 pub mod admission;
 pub mod api;
-pub mod controller;
 pub mod job;
 pub mod plan;
 pub mod render;
 pub mod validate;
 
-#[cfg(feature = "__pod_script")]
-#[doc(hidden)]
-pub mod pod_script;
-#[cfg(feature = "process")]
-pub mod process;
-#[cfg(feature = "testing")]
-pub mod testing;
-
-pub use controller::{Metrics, Operator, Options};
 #[doc(inline)]
 pub use job::{
     Accelerator, Accelerators, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Counts the instructions of each micro-benchmark (benches/micro.rs) at a commit and now, by Callgrind, and prints both and
+# Counts the instructions of each micro-benchmark (crates/training-job-controller/benches/micro.rs) at a commit and now, by Callgrind, and prints both and
 # their ratio. The counts do not depend on the load of the machine.
 #
 #   tools/instructions.sh COMMIT
@@ -12,7 +12,7 @@ if [ -z "${1-}" ]; then
 fi
 command -v valgrind >/dev/null || { echo "make: valgrind is missing; install your system's package of that name" >&2; exit 1; }
 base=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "make: there is no commit $1" >&2; exit 1; }
-git cat-file -e "$base:benches/micro.rs" 2>/dev/null || { echo "make: $1 has no benches/micro.rs to compare with" >&2; exit 1; }
+git cat-file -e "$base:crates/training-job-controller/benches/micro.rs" 2>/dev/null || { echo "make: $1 has no crates/training-job-controller/benches/micro.rs to compare with" >&2; exit 1; }
 
 out=target/instructions
 tree=$out/base
@@ -25,7 +25,7 @@ git -C "$tree" checkout --quiet --force --detach "$base"
 # Each build has its own target folder, because in a common one cargo gives both builds the same name.
 count() {
     export CARGO_TARGET_DIR="$PWD/$3"
-    built=$(cd "$1" && cargo bench --no-run --package training-job --features __fuzzing --bench micro 2>&1) ||
+    built=$(cd "$1" && cargo bench --no-run --package training-job-controller --features __fuzzing --bench micro 2>&1) ||
         { echo "$built" >&2; exit 1; }
     micro=$(cd "$1" && realpath "$(echo "$built" | sed -n 's/.*Executable.*(\(.*\))$/\1/p')")
     "$micro" names >"$2.names"

@@ -47,7 +47,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=kind --test=controller
 		;;
 	gangs)
-		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/freed_capacity.rs}'
+		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,crates/training-job-controller/src/freed_capacity.rs}'
 		mutants gangs "$gangs" '-p training-job' '' --lib --test=plan
 		# The launcher of this kind is created later.
 		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=kind
@@ -57,19 +57,19 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib
 		;;
 	apply)
-		mutants apply src/controller/apply.rs '-p training-job' '' --test=controller
-		mutants apply src/controller/apply.rs '-p training-job' --iterate --lib
-		mutants apply src/controller/apply.rs "$lives" --iterate --test=matrix --test=slice
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' '' --test=controller
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' --iterate --lib
+		mutants apply crates/training-job-controller/src/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
-		cache='src/controller/{answers,cache/*,job_state,observe,queue,reconcile,requeue}.rs'
+		cache='crates/training-job-controller/src/{answers,cache/*,job_state,observe,queue,reconcile,requeue}.rs'
 		mutants cache "$cache" '-p training-job' '' --lib
 		mutants cache "$cache" '-p training-job' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{context,events,merge_patch,operator,rate_limit,report,watch}}.rs'
+		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,crates/training-job-controller/src/{context,events,merge_patch,operator,rate_limit,report,watch}}.rs'
 		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib --test=server
 		mutants watch "$watch" '-p training-job' --iterate --test=plan --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use training_job::TrainingJob;
-use training_job::process::Program;
+use training_job_controller::process::Program;
 
 use crate::kinds::{KindVisitor, kinds};
 use crate::lease::LEASE;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
-use training_job::process::{ClusterConfigError, cluster_config};
+use training_job_controller::process::{ClusterConfigError, cluster_config};
 
 const API_TIMEOUT: Duration = Duration::from_secs(30);
 

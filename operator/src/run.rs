@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use training_job::TrainingJob;
-use training_job::process::{self, Kinds};
+use training_job_controller::process::{self, Kinds};
 
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit;
@@ -30,7 +30,7 @@ Exit codes:
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) flags: training_job::process::Flags,
+    pub(crate) flags: training_job_controller::process::Flags,
     #[command(flatten)]
     pub(crate) controller_config: ControllerConfigArgs,
     #[command(flatten)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use training_job::process::SettingFlags;
 use training_job::{GangScheduler, Settings};
+use training_job_controller::process::SettingFlags;
 
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit::Failure;

@@ -39,8 +39,11 @@ fn error<J: TrainingJob, T>(problem: String, remedy: &str) -> Result<T, Definiti
     })
 }
 
-/// Checks [`TrainingJob::FRAMEWORK`] by itself.
-pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
+/// Checks [`TrainingJob::FRAMEWORK`] by itself. This takes much less time than the whole [`definition`](super::definition).
+///
+/// # Errors
+/// The declarations contradict each other, or the API server would reject them.
+pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
     let framework = J::FRAMEWORK;
     if names::label_value(framework.controller).is_some() || framework.controller.is_empty() {
         return error::<J, _>(

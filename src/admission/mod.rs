@@ -11,13 +11,13 @@
 //! old object.
 
 mod bounds;
-pub(crate) mod check;
+mod check;
 mod manifest;
 mod policies;
 mod roles;
 mod template;
 
-pub use check::DefinitionError;
+pub use check::{DefinitionError, check_framework};
 pub use manifest::manifest;
 
 use check::Shape;
@@ -50,7 +50,7 @@ const CATEGORY: &str = "training";
 /// If the declarations of the kind do not fit together, or do not fit its resource.
 pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, DefinitionError> {
     let mut definition = J::definition();
-    check::framework::<J>()?;
+    check_framework::<J>()?;
     let categories = definition.spec.names.categories.get_or_insert_default();
     if !categories.iter().any(|category| category == CATEGORY) {
         categories.push(CATEGORY.to_owned());

@@ -22,7 +22,8 @@ pub use job_policy::{
 pub use policy::{CleanPodPolicy, Layout, RestartPolicy, RestartScope, SuccessPolicy, Word};
 pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
-pub(crate) use salvage::{MAX_COUNT, STATUS_FIELDS, Salvaged, is_writable};
+pub(crate) use salvage::{MAX_COUNT, is_writable};
+pub use salvage::{STATUS_FIELDS, Salvaged};
 pub use status::{
     Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };

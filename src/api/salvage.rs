@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::status::{FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus};
 
 /// The fields of a status that every kind has, as on the wire.
-pub(crate) const STATUS_FIELDS: [&str; 9] = [
+pub const STATUS_FIELDS: [&str; 9] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -34,15 +34,17 @@ const MAX_TEXT_BYTES: usize = 64 * 1_024;
 const GO_TIME_SECONDS: std::ops::Range<i64> = -62_135_596_800..253_370_764_800;
 
 /// The readable part of a status.
-pub(crate) struct Salvaged {
-    pub(crate) status: JobStatus,
+#[derive(Clone, Debug)]
+pub struct Salvaged {
+    /// The status without the invalid values.
+    pub status: JobStatus,
     /// The fields that hold invalid values; `status` if the status is not an object.
-    pub(crate) unsound: Vec<&'static str>,
+    pub unsound: Vec<&'static str>,
 }
 
 impl JobStatus {
     /// Reads a stored status. Values that are invalid are left out.
-    pub(crate) fn salvage(stored: &Value) -> Salvaged {
+    pub fn salvage(stored: &Value) -> Salvaged {
         let mut unsound = Vec::new();
         if !stored.is_object() && !stored.is_null() {
             unsound.push("status");
@@ -77,7 +79,7 @@ impl JobStatus {
     }
 
     /// Returns true if every value is one that a controller writes.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         self.mended() == *self
     }
 

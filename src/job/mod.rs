@@ -43,6 +43,7 @@ pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
 pub use settings::Settings;
 pub(crate) use shared_environment::SharedEnvironment;
+pub use shared_environment::object_kinds;
 pub(crate) use topology::SharedTexts;
 pub use topology::{Replica, ReplicaNames, Role, Topology};
 

@@ -41,7 +41,7 @@ impl ObjectKind {
     }
 
     /// Returns true if every API server serves the kind, because its group is built into Kubernetes.
-    pub(crate) fn is_built_in(&self) -> bool {
+    pub fn is_built_in(&self) -> bool {
         !self.group.contains('.') || self.group.ends_with(".authorization.k8s.io")
     }
 
@@ -154,7 +154,8 @@ pub struct JobObject {
 }
 
 impl JobObject {
-    pub(crate) fn name(&self) -> &str {
+    /// Returns the name of the object; empty if it has none.
+    pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 }

@@ -22,6 +22,13 @@ const MIN_PREFIX_BYTES: usize = 1_024;
 /// Maximum total length of a ConfigMap's entries in bytes: the API server's own limit.
 const MAX_DATA_BYTES: usize = 1 << 20;
 
+/// Returns the kinds of the objects that jobs of the kind `J` may have beside pods and services: those that it declares,
+/// and the ConfigMap of [compact](crate::api::Layout::Compact) jobs.
+pub fn object_kinds<J: TrainingJob>() -> Vec<ObjectKind> {
+    let declared = J::FRAMEWORK.objects.iter().map(|definition| definition.kind);
+    declared.chain([SharedEnvironment::OBJECT.kind]).collect()
+}
+
 /// The common part of the environments of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedEnvironment {

@@ -26,7 +26,7 @@ mod pod_end;
 mod policy;
 mod printable;
 mod progress;
-pub(crate) mod reasons;
+pub mod reasons;
 mod recovery;
 mod survey;
 mod suspension;
@@ -40,7 +40,7 @@ use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
-pub(crate) use printable::printable;
+pub use printable::printable;
 pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
 };

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// that reorder a line. New lines and tabs stay, so that a traceback can be read.
 ///
 /// It is for texts that containers, nodes and servers wrote, and that become part of a status, an event or a log.
-pub(crate) fn printable(text: String) -> String {
+pub fn printable(text: String) -> String {
     if !text.chars().any(commands) {
         return text;
     }

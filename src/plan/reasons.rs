@@ -4,91 +4,91 @@
 //! controller composes the reasons of events about children from these parts: `SuccessfulCreatePod`, `FailedDeleteService`.
 
 /// Condition Created: the operator has seen the job.
-pub(crate) const CREATED: &str = "Created";
+pub const CREATED: &str = "Created";
 
 /// Condition Running: the job runs.
-pub(crate) const RUNNING: &str = "Running";
+pub const RUNNING: &str = "Running";
 
 /// Condition Running is False: all replicas have lost their pods or nodes.
-pub(crate) const NOT_RUNNING: &str = "NotRunning";
+pub const NOT_RUNNING: &str = "NotRunning";
 
 /// Condition Restarting, and an event: replicas restart after a failure.
-pub(crate) const RESTARTING: &str = "Restarting";
+pub const RESTARTING: &str = "Restarting";
 
 /// Condition Suspended, and an event: the job is suspended.
-pub(crate) const SUSPENDED: &str = "Suspended";
+pub const SUSPENDED: &str = "Suspended";
 
 /// Condition Suspended is False, and an event: the job is resumed.
-pub(crate) const RESUMED: &str = "Resumed";
+pub const RESUMED: &str = "Resumed";
 
 /// Condition Succeeded, and an event: the job has succeeded.
-pub(crate) const SUCCEEDED: &str = "Succeeded";
+pub const SUCCEEDED: &str = "Succeeded";
 
 /// Condition Failed, and an event: the job has failed.
-pub(crate) const FAILED: &str = "Failed";
+pub const FAILED: &str = "Failed";
 
 /// Condition Failed, and an event: the job is invalid.
-pub(crate) const FAILED_VALIDATION: &str = "FailedValidation";
+pub const FAILED_VALIDATION: &str = "FailedValidation";
 
 /// Event: the operator replaced invalid values in the status.
-pub(crate) const STATUS_REPAIRED: &str = "StatusRepaired";
+pub const STATUS_REPAIRED: &str = "StatusRepaired";
 
 /// Event: the job was deleted at the end of its time to live.
-pub(crate) const SUCCESSFUL_DELETE_JOB: &str = "SuccessfulDeleteJob";
+pub const SUCCESSFUL_DELETE_JOB: &str = "SuccessfulDeleteJob";
 
 /// Notice: a restart waits because the last attempts failed soon after their start.
-pub(super) const RESTART_BACK_OFF: &str = "RestartBackOff";
+pub const RESTART_BACK_OFF: &str = "RestartBackOff";
 
 /// Notice: the framework's container has ended, and another container keeps its pod running.
-pub(super) const CONTAINERS_STILL_RUNNING: &str = "ContainersStillRunning";
+pub const CONTAINERS_STILL_RUNNING: &str = "ContainersStillRunning";
 
 /// Notice: pods still exist after their grace period.
-pub(super) const PODS_STUCK_TERMINATING: &str = "PodsStuckTerminating";
+pub const PODS_STUCK_TERMINATING: &str = "PodsStuckTerminating";
 
 /// Notice: services or other objects still exist after their deletion.
-pub(super) const OBJECTS_STUCK_TERMINATING: &str = "ObjectsStuckTerminating";
+pub const OBJECTS_STUCK_TERMINATING: &str = "ObjectsStuckTerminating";
 
 /// Notice: the node of a pod does not respond.
-pub(super) const POD_STATE_UNKNOWN: &str = "PodStateUnknown";
+pub const POD_STATE_UNKNOWN: &str = "PodStateUnknown";
 
 /// Notice: the containers of a pod with a node do not start.
-pub(super) const POD_NOT_STARTED: &str = "PodNotStarted";
+pub const POD_NOT_STARTED: &str = "PodNotStarted";
 
 /// Notice: no scheduler has processed a pod.
-pub(super) const POD_NOT_SCHEDULED: &str = "PodNotScheduled";
+pub const POD_NOT_SCHEDULED: &str = "PodNotScheduled";
 
 /// Notice: a pod is held back by its scheduling gates.
-pub(super) const POD_GATED: &str = "PodGated";
+pub const POD_GATED: &str = "PodGated";
 
 /// Notice: a field of the job keeps an accelerator's addition out.
-pub(super) const ACCELERATOR_NOT_ADDED: &str = "AcceleratorNotAdded";
+pub const ACCELERATOR_NOT_ADDED: &str = "AcceleratorNotAdded";
 
 /// Notice of the Go operator: the restart policy of a pod template has no effect.
-pub(super) const SET_POD_TEMPLATE_RESTART_POLICY: &str = "SetPodTemplateRestartPolicy";
+pub const SET_POD_TEMPLATE_RESTART_POLICY: &str = "SetPodTemplateRestartPolicy";
 
 /// Notice of the Go operator: a pod template names another scheduler than the gang scheduler.
-pub(super) const SET_POD_TEMPLATE_SCHEDULER_NAME: &str = "SetPodTemplateSchedulerName";
+pub const SET_POD_TEMPLATE_SCHEDULER_NAME: &str = "SetPodTemplateSchedulerName";
 
 /// Notice: a PodGroup waits for its queue or for nodes.
-pub(super) const POD_GROUP_WAITS: &str = "PodGroupWaits";
+pub const POD_GROUP_WAITS: &str = "PodGroupWaits";
 
 /// Notice: some pods have had no node for long while the others occupy theirs.
-pub(super) const PARTLY_SCHEDULED: &str = "PartlyScheduled";
+pub const PARTLY_SCHEDULED: &str = "PartlyScheduled";
 
 /// Failure record: the job exceeded its deadline.
-pub(super) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// Failure record: the job exceeded a limit of restarts.
-pub(super) const BACKOFF_LIMIT_EXCEEDED: &str = "BackoffLimitExceeded";
+pub const BACKOFF_LIMIT_EXCEEDED: &str = "BackoffLimitExceeded";
 
 /// Failure record: a pod is gone, and its status does not say why.
-pub(super) const POD_DELETED: &str = "PodDeleted";
+pub const POD_DELETED: &str = "PodDeleted";
 
 /// Failure record: a pod failed without a reason.
-pub(super) const POD_FAILED: &str = "PodFailed";
+pub const POD_FAILED: &str = "PodFailed";
 
 /// Failure record: the kubelet restarted a container, and the end of the earlier one is unknown.
-pub(super) const CONTAINER_RESTARTED: &str = "ContainerRestarted";
+pub const CONTAINER_RESTARTED: &str = "ContainerRestarted";
 
 /// Failure record: a container ended without a reason. Kubelets use the same word.
-pub(super) const ERROR: &str = "Error";
+pub const ERROR: &str = "Error";

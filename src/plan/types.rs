@@ -12,7 +12,6 @@ use super::reasons;
 
 /// The actions that are due for a job.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Plan {
     /// Objects other than services and pods to create. They are created before the services.
     pub create_objects: Vec<JobObject>,
@@ -46,7 +45,6 @@ pub struct Plan {
 /// A pod to create. It is rendered when its call is made, because each pod of a large job may name all others, and a
 /// thousand of those are tens of megabytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PlannedPod {
     /// The name of the pod, which identifies the replica.
     pub name: String,
@@ -56,7 +54,6 @@ pub struct PlannedPod {
 
 /// A status to store.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
@@ -67,7 +64,6 @@ pub struct StatusChange {
 
 /// A change of an existing object.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ObjectPatch {
     /// The wanted fields. Fields that it leaves out are kept.
     pub object: JobObject,
@@ -77,7 +73,6 @@ pub struct ObjectPatch {
 
 /// An object to delete.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct Deletion {
     /// The kind of the object.
     pub kind: ChildKind,
@@ -92,7 +87,6 @@ pub struct Deletion {
 
 /// An object to delete if one of its referents cannot be created because another owner has the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Dangling {
     /// The deletion of the object.
     pub deletion: Deletion,
@@ -131,7 +125,7 @@ impl ChildKind {
     }
 
     /// Returns the word for the kind in events and logs, as in the Go operator.
-    pub(crate) fn noun(self) -> String {
+    pub fn noun(self) -> String {
         match self {
             Self::Pod | Self::Service => self.object_kind().kind.to_lowercase(),
             Self::Object(kind) => kind.kind.to_owned(),
@@ -141,7 +135,6 @@ impl ChildKind {
 
 /// An event about the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PlannedEvent {
     /// True for an event of type Warning, false for Normal.
     pub warning: bool,
@@ -153,7 +146,6 @@ pub struct PlannedEvent {
 
 /// A planned reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct Requeue {
     /// The time of the reconcile.
     pub at: Timestamp,
@@ -177,7 +169,7 @@ impl Plan {
     }
 
     /// Returns the number of children to create.
-    pub(crate) fn creates(&self) -> usize {
+    pub fn creates(&self) -> usize {
         self.create_objects.len() + self.create_services.len() + self.create_pods.len()
     }
 
@@ -188,7 +180,7 @@ impl Plan {
 
     /// Plans an immediate write of the status, and an event, if another writer has stored invalid values in it.
     /// `unsound` names the fields with such values; `status` is the stored status without these values.
-    pub(crate) fn repair_status(&mut self, kind: &str, status: &JobStatus, unsound: &[&str]) {
+    pub fn repair_status(&mut self, kind: &str, status: &JobStatus, unsound: &[&str]) {
         if unsound.is_empty() || self.delete_job {
             return;
         }

@@ -102,8 +102,10 @@ impl<J> Deref for AnnotatedJob<'_, J> {
 }
 
 /// A job with the fields that its annotations stand for, and their sources.
-pub(crate) struct Annotated<'a, J> {
-    pub(crate) job: AnnotatedJob<'a, J>,
+#[derive(Clone, Debug)]
+pub struct Annotated<'a, J> {
+    /// The job.
+    pub job: AnnotatedJob<'a, J>,
     /// The paths of the fields that come from annotations, each with the path of its annotation.
     filled_in: Vec<(String, String)>,
 }
@@ -134,7 +136,7 @@ impl<J> Annotated<'_, J> {
 
 /// Returns the job with the fields that only its annotations have. Adds an error for each annotation that cannot be
 /// read, does not fit the field, or differs from the field that the job has.
-pub(crate) fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annotated<'a, J> {
+pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annotated<'a, J> {
     let unchanged = Annotated {
         job: AnnotatedJob::Stored(job),
         filled_in: Vec::new(),

@@ -14,6 +14,7 @@ mod roles;
 pub(crate) mod schema;
 mod template;
 mod texts;
+mod undecodable;
 pub mod value;
 
 pub use annotations::AnnotatedJob;
@@ -24,6 +25,7 @@ pub(crate) use layout::service_name as common_service_name;
 pub use schema::UNKNOWN_FIELD;
 pub(crate) use template::framework_port;
 pub(crate) use texts::MUST_BE_SET;
+pub use undecodable::undecodable;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -95,7 +97,7 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
 
 /// Checks a job that was found valid before. The checks that compute the replicas' environments are skipped, because
 /// they take longest.
-pub(crate) fn validate_again<'a, J: TrainingJob>(
+pub fn validate_again<'a, J: TrainingJob>(
     job: &'a J,
     settings: &Settings,
 ) -> Result<ValidJob<'a, J>, FieldErrors> {

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-use training_job::testing::Story;
 use training_job::{Settings, validate};
+use training_job_testing::Story;
 
 use super::list_job::ListJob;
 use super::object;

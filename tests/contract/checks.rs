@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
-use training_job::testing::check_definition;
 use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
+use training_job_testing::check_definition;
 
 use super::list_job::ListJob;
 

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use training_job::api::ConditionType;
-use training_job::testing::Story;
+use training_job_testing::Story;
 
 use super::list_job::ListJob;
 use super::object;

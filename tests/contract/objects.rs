@@ -8,8 +8,8 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
-use training_job::testing::Story;
 use training_job::{Settings, render, validate};
+use training_job_testing::Story;
 
 use super::list_job::ListJob;
 use super::object;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use training_job::plan::observed::Observed;
 use training_job::render::{pod, warnings};
 use training_job::{Accelerator, HostVolume, Replica, Settings, plan, validate};
-use training_job_testing::ToyJob;
+use training_job_testbed::ToyJob;
 
 const GPU: &str = "example.com/gpu";
 

@@ -8,7 +8,7 @@ use training_job::api::RunPolicy;
 use training_job::api::labels::annotation_of;
 use training_job::validate::annotations::AnnotatedField;
 use training_job::{Settings, TrainingJob, render, validate};
-use training_job_testing::ToyJob;
+use training_job_testbed::ToyJob;
 
 use crate::harness::{PlanHarness, Stories};
 

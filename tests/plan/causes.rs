@@ -1,7 +1,7 @@
 //! The root cause of a failure in the status.
 
 use training_job::plan::observed::MAX_MESSAGE;
-use training_job::pod_script::PodScript;
+use training_job_testing::PodScript;
 
 use crate::harness::{PlanHarness, Stories};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
 use serde_json::{Value, json};
 use training_job::{ObjectKind, Settings, render, validate};
-use training_job_testing::{ConfigMaps, ToyJob, config_maps, environment};
+use training_job_testbed::{ConfigMaps, ToyJob, config_maps, environment};
 
 use crate::harness::{PlanHarness, Stories};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use training_job::api::JobStatus;
 
-use training_job_testing::steps;
+use training_job_testbed::steps;
 
 use crate::harness::{PlanHarness, Stories};
 

@@ -1,8 +1,8 @@
 //! The harnesses of the tests.
 
-use training_job_testing::ToyJob;
+use training_job_testbed::ToyJob;
 
-pub(crate) type PlanHarness = training_job_testing::PlanHarness<ToyJob>;
+pub(crate) type PlanHarness = training_job_testbed::PlanHarness<ToyJob>;
 
 pub(crate) trait Stories {
     /// Creates a harness with a job of these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its

@@ -149,7 +149,7 @@ fn a_suspension_undone_before_it_was_stored_is_no_failure() {
     // The same as if the operator had died between its deletions and its status write.
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);
-    for step in training_job_testing::steps(&w.plan()) {
+    for step in training_job_testbed::steps(&w.plan()) {
         w.carry_out(&step);
     }
     w.restart_operator()

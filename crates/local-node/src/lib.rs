@@ -37,11 +37,6 @@
 //! node.kill();
 //! # });
 //! ```
-#![cfg_attr(
-    feature = "jobs",
-    doc = "
-[`Jobs`] runs whole training jobs without any cluster: an in-memory API, the operator and a node in one process."
-)]
 //!
 //! # Differences from a cluster
 //!
@@ -80,8 +75,6 @@ mod event;
 mod exec;
 mod guard;
 mod host_names;
-#[cfg(feature = "jobs")]
-mod jobs;
 mod kill;
 mod lifecycle;
 mod logs;
@@ -102,8 +95,6 @@ pub use config::{
 };
 pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
-#[cfg(feature = "jobs")]
-pub use jobs::{Jobs, Run, RunError, RunEvent, main};
 pub use node::{Node, NodeError};
 pub use node_object::{NodeNameError, check_node_name, default_node_name};
 

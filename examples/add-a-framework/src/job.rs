@@ -3,7 +3,7 @@
 // region: names
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
-use local_node::{Environment, LocalPod};
+use training_job_local::{Environment, LocalPod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use local_node::Jobs;
-use training_job::process::{self, Flags, Kinds, Program};
+use training_job_local::Jobs;
+use training_job_controller::process::{self, Flags, Kinds, Program};
 
 use farm_operator::job::{self, FarmJob};
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match Command::parse() {
         Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
         Command::Local { file } => {
-            local_node::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
+            training_job_local::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
         }
         Command::Crd => process::print_definition::<FarmJob>(),
     }

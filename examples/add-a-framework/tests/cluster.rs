@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::{Api, ResourceExt};
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{ControlPlane, Program, Signal, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Program, Signal, wait_for_all};
 
 const REPLICAS: [&str; 4] = [
     "primes-head-0",

@@ -5,7 +5,7 @@ use farm_operator::job;
 // region: test
 #[test]
 fn jobs() {
-    training_job::testing::snapshots::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs", "snapshots");
+    training_job_testing::snapshots::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs", "snapshots");
 }
 // endregion: test
 
@@ -13,7 +13,7 @@ fn jobs() {
 #[test]
 fn definition() {
     let uncovered =
-        training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
+        training_job_testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
     assert_eq!(uncovered, [""; 0], "rejected by validate but by no CEL rule");
 }
 // endregion: definition

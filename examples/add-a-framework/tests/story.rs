@@ -1,7 +1,7 @@
 //! Lives of a farm: a worker is killed, the head is killed, the head fails.
 
 use farm_operator::job::FarmJob;
-use training_job::testing::Story;
+use training_job_testing::Story;
 
 const PRIMES: &str = include_str!("../jobs/primes.yaml");
 

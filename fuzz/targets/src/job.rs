@@ -11,7 +11,7 @@ use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 use training_job_xgboost::XGBoostJob;
 use training_operator::fuzzing::{self, Job, Program};
 

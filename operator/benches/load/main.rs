@@ -192,7 +192,7 @@ fn out(arguments: &Arguments) -> PathBuf {
     } else {
         "performance.json"
     };
-    let usual = training_job_testing::cluster::repository()
+    let usual = training_job_testbed::cluster::repository()
         .join("target")
         .join(name);
     arguments.out.clone().unwrap_or(usual)

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Program};
+use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program};
 use training_operator_testing::operators;
 use training_operator_testing::usage::{Usage, find};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, repository};
+use training_job_testbed::cluster::{ControlPlane, repository};
 
 /// Returns the objects of an overlay with these components for this namespace, built by a separate kustomization as
 /// users do.

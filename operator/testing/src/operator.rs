@@ -12,9 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use training_job::{Metrics, Options};
+use training_job_controller::{Metrics, Options};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Background, ControlPlane, Program, WAIT_TIMEOUT, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Program, WAIT_TIMEOUT, repository};
 
 use crate::program;
 
@@ -131,7 +131,8 @@ impl InProcess {
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         options.metrics = metrics;
-        let operator = training_job::Operator::new(client(kubeconfig).await, options).manage::<MXJob>();
+        let operator =
+            training_job_controller::Operator::new(client(kubeconfig).await, options).manage::<MXJob>();
         let task = tokio::spawn(operator.run());
         Self { registry, task }
     }

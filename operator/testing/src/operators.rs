@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use training_job_testing::cluster::{Background, ControlPlane, Program, free_port, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Program, free_port, repository};
 
 use crate::program;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 /// The result of a run.
 #[derive(Debug)]

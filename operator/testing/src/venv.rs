@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 /// Returns a Python environment, which is created if it is missing.
 pub fn venv(name: &str) -> PathBuf {

@@ -9,7 +9,7 @@ use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
-use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Program, wait_for_all};
+use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program, wait_for_all};
 use training_job_xgboost::XGBoostJob;
 
 const MX: &str = "{apiVersion: kubeflow.org/v1, kind: MXJob, metadata: {name: NAME}, spec: {jobMode: MXTrain, \

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use training_job_testing::cluster::{Background, ControlPlane, Kubelet, Options, Program, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Options, Program, repository};
 use training_operator_testing::program::{empty_directory, run, run_with_input};
 use training_operator_testing::venv::venv;
 

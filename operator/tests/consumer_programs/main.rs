@@ -12,7 +12,7 @@
 mod programs;
 mod readers;
 
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::recordings::life::play;
 use training_operator_testing::recordings::problems::Problems;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 use training_operator_testing::recordings::life::Recording;
 
 /// Runs a program on recordings and returns its result for each.

@@ -7,7 +7,7 @@ use training_job::api::ConditionType;
 use training_job_jax::JAXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::cluster::Signal;
+use training_job_testbed::cluster::Signal;
 use training_operator_testing::cluster_training::trial::{Surroundings, Trial};
 
 use super::example::{Example, JAX, PADDLE, PYTORCH};

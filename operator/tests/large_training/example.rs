@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 /// An example and its requirements.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 use std::fs;
 
 use training_job_mlkube::TfJob;
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 use training_operator_testing::cluster_training::trial::{Surroundings, Trial};
 
 /// The job of the first operator for TensorFlow, with default parameter servers and TensorBoard.

@@ -3,21 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 /// The library's modules. Each may import those before it.
-const ORDER: [&str; 10] = [
-    "pod_script",
-    "api",
-    "job",
-    "validate",
-    "render",
-    "admission",
-    "plan",
-    "controller",
-    "process",
-    "testing",
-];
+const ORDER: [&str; 6] = ["api", "job", "validate", "render", "admission", "plan"];
 
 /// The modules of the in-memory API, in the same order.
 const MEMORY: [&str; 9] = [
@@ -108,7 +97,7 @@ fn imports_are_told_from_comments() {
         imported("fn f(a: crate::api::A, b: crate::job::B)"),
         ["api", "job"]
     );
-    assert!(imported("/// [`crate::process`]").is_empty());
+    assert!(imported("/// [`crate::plan`]").is_empty());
     assert_eq!(
         imported("use crate::{api, job};"),
         [""],

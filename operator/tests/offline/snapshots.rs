@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use training_job_testing::cluster::repository as root;
+use training_job_testbed::cluster::repository as root;
 
 #[test]
 fn every_snapshot_is_compared_by_a_framework() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use training_job_testing::cluster::{Background, ControlPlane, Program, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Program, repository};
 
 fn folder() -> PathBuf {
     repository().join("target/schedulers")

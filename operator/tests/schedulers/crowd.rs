@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use training_job_testing::cluster::{WAIT_TIMEOUT, wait_for_all};
+use training_job_testbed::cluster::{WAIT_TIMEOUT, wait_for_all};
 
 use crate::stage::{Stage, is, runs};
 

@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use training_job_testing::cluster::WAIT_TIMEOUT;
+use training_job_testbed::cluster::WAIT_TIMEOUT;
 
 /// The number of pods that exist and have not ended, by job.
 type Present = BTreeMap<String, usize>;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 /// Creates a ready node with this number of CPUs, these labels and these taints.
 pub(crate) async fn create(plane: &ControlPlane, name: &str, cpus: u32, labels: Value, taints: Value) {

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
-use training_job_testing::cluster::{ControlPlane, Kubelet, Nodes, wait, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Kubelet, Nodes, wait, wait_for_all};
 use training_operator_testing::operator::Operator;
 
 use crate::history::History;

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use training_job_simulation::random::Random;
-use training_job_testing::cluster::WAIT_TIMEOUT;
+use training_job_testbed::cluster::WAIT_TIMEOUT;
 
 use crate::jobs::{Kind, with_grace};
 use crate::stage::{Stage, is, of, runs};

@@ -17,7 +17,7 @@ use kube::client::Body;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tower::Service;
-use training_job::Operator;
+use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
 
 use crate::faults::PodFate;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use training_job::controller::Clock;
+use training_job_controller::Clock;
 
 /// 2030-01-01T00:00:00Z.
 const START_SECOND: i64 = 1_893_456_000;

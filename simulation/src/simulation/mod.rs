@@ -14,7 +14,7 @@ use std::time::Duration;
 use kube::Client;
 use kube_memory::{Backup, Cluster, Description};
 use training_job::GangScheduler;
-use training_job::controller::Clock;
+use training_job_controller::Clock;
 
 use crate::faults::PodFate;
 use crate::invariants::Monitor;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use training_job::{Operator, Options};
+use training_job_controller::{Operator, Options};
 
 use super::Simulation;
 use super::setup::of_different_kinds;

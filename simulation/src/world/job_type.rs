@@ -2,14 +2,15 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use training_job::{ObjectDefinition, Operator, Settings, TrainingJob, validate};
+use training_job::{ObjectDefinition, Settings, TrainingJob, validate};
+use training_job_controller::Operator;
 use training_job_jax::JAXJob;
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_testing::ToyJob;
+use training_job_testbed::ToyJob;
 use training_job_xgboost::XGBoostJob;
 
 use crate::world::json::Json;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use training_job::Operator;
+use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::CallFault::{self, DiesAfter, DiesBefore, Lost, Slow};
 use training_job_simulation::faults::PodFate::Runs;

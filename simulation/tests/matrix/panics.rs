@@ -11,9 +11,8 @@ use kube::{CustomResourceExt, Resource};
 use kube_memory::Description;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, RunPolicy};
-use training_job::{
-    Framework, Operator, Outcome, Replica, Replicas, RoleDefinition, RoleSpecs, Topology, TrainingJob,
-};
+use training_job::{Framework, Outcome, Replica, Replicas, RoleDefinition, RoleSpecs, Topology, TrainingJob};
+use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::PodFate::Succeeds;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
@@ -111,7 +110,7 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     let description = Description::new("kubeflow.org", "v1", "PoisonedJob", "poisonedjobs");
     sim.cluster.install(description.with_status());
-    let metrics = training_job::Metrics::default();
+    let metrics = training_job_controller::Metrics::default();
     let counted = metrics.clone();
     sim.start_as(|client, mut options| {
         options.metrics = counted;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use training_job::Operator;
+use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::PodFate::{Fails, Runs};
 use training_job_simulation::invariants::AllowedStaleness;

@@ -172,12 +172,12 @@ async fn c7_things_change_while_a_long_list_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn c9_pods_change_a_thousand_times_a_second() {
-    let metrics = training_job::Metrics::default();
+    let metrics = training_job_controller::Metrics::default();
     let mut sim = Simulation::without_operator(succeeds);
     let counted = metrics.clone();
     sim.start_as(|client, mut options| {
         options.metrics = counted;
-        training_job::Operator::new(client, options)
+        training_job_controller::Operator::new(client, options)
             .manage::<training_job_mxnet::MXJob>()
             .run()
     });

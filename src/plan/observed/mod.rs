@@ -16,10 +16,11 @@ use crate::job::{JobObject, ObjectKind};
 
 use super::types::{ChildKind, Deletion, Plan};
 
-pub(crate) use pod::{ALWAYS, DISRUPTION_TARGET, GATED, UNSCHEDULABLE, last_words};
 pub use pod::{
-    ContainerKind, ContainerRecord, DeletionTimes, Disruption, MAX_MESSAGE, Phase, PodRecord, Termination,
+    ContainerKind, ContainerRecord, DeletionTimes, Disruption, MAX_MESSAGE, Phase, PodRecord, SIDECAR_POLICY,
+    Termination,
 };
+pub(crate) use pod::{DISRUPTION_TARGET, GATED, UNSCHEDULABLE, last_words};
 
 /// The objects that a job controls, by name.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +139,7 @@ impl From<&Service> for ServiceRecord {
 
 impl ServiceRecord {
     /// Makes the record of a service with this metadata.
-    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+    pub fn of(meta: &ObjectMeta) -> Self {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
@@ -156,7 +157,7 @@ impl From<&JobObject> for ObjectRecord {
 
 impl ObjectRecord {
     /// Makes the record of an object with this metadata and content.
-    pub(crate) fn of(meta: &ObjectMeta, content: &Value) -> Self {
+    pub fn of(meta: &ObjectMeta, content: &Value) -> Self {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
@@ -171,7 +172,7 @@ impl ObjectRecord {
 
     /// Returns true if the object has all fields of `wanted`. It may have more, which the server or other clients
     /// have set.
-    pub(crate) fn satisfies(&self, wanted: &JobObject) -> bool {
+    pub fn satisfies(&self, wanted: &JobObject) -> bool {
         let has = |stored: &BTreeMap<String, String>, wanted: &Option<BTreeMap<String, String>>| {
             wanted.iter().flatten().all(|(k, v)| stored.get(k) == Some(v))
         };

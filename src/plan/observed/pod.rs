@@ -179,14 +179,14 @@ impl PodRecord {
     }
 
     /// Returns true if the pod is being deleted or disrupted.
-    pub(crate) fn is_going(&self) -> bool {
+    pub fn is_going(&self) -> bool {
         self.deleting || self.disruption.is_some()
     }
 
     /// Returns true if the pod was deleted or disrupted before a process that ended at `end`: its deletion was
     /// requested, or it became the target of a disruption, at that time or before. An end whose time is unknown
     /// counts as later.
-    pub(crate) fn was_taken_away(&self, end: Option<Timestamp>) -> bool {
+    pub fn was_taken_away(&self, end: Option<Timestamp>) -> bool {
         if self.ended_first {
             return false;
         }
@@ -197,7 +197,7 @@ impl PodRecord {
     }
 
     /// Returns the time when the last regular container ended, if all have ended and their times are known.
-    pub(crate) fn ended_at(&self) -> Option<Timestamp> {
+    pub fn ended_at(&self) -> Option<Timestamp> {
         let regular = self
             .containers
             .iter()
@@ -207,7 +207,7 @@ impl PodRecord {
     }
 
     /// Returns the regular container of this name.
-    pub(crate) fn container(&self, name: &str) -> Option<&ContainerRecord> {
+    pub fn container(&self, name: &str) -> Option<&ContainerRecord> {
         let mut regular = self
             .containers
             .iter()
@@ -221,7 +221,7 @@ impl From<&Pod> for PodRecord {
         let spec = pod.spec.as_ref();
         let init = spec.and_then(|spec| spec.init_containers.as_ref());
         let sidecars = init.into_iter().flatten();
-        let sidecars = sidecars.filter(|c| c.restart_policy.as_deref() == Some(ALWAYS));
+        let sidecars = sidecars.filter(|c| c.restart_policy.as_deref() == Some(SIDECAR_POLICY));
         let sidecars: Vec<&str> = sidecars.map(|container| container.name.as_str()).collect();
         let node = spec.and_then(|spec| spec.node_name.as_deref());
         Self::of(&pod.metadata, node, &sidecars, pod.status.as_ref())
@@ -229,17 +229,12 @@ impl From<&Pod> for PodRecord {
 }
 
 /// The restart policy that makes an init container a sidecar.
-pub(crate) const ALWAYS: &str = "Always";
+pub const SIDECAR_POLICY: &str = "Always";
 
 impl PodRecord {
     /// Makes the record of a pod with this metadata and status on this node. `sidecars` are the names of the init
     /// containers that are sidecars.
-    pub(crate) fn of(
-        meta: &ObjectMeta,
-        node: Option<&str>,
-        sidecars: &[&str],
-        status: Option<&PodStatus>,
-    ) -> Self {
+    pub fn of(meta: &ObjectMeta, node: Option<&str>, sidecars: &[&str], status: Option<&PodStatus>) -> Self {
         let none = PodStatus::default();
         let status = status.unwrap_or(&none);
         let annotations = meta.annotations.as_ref();

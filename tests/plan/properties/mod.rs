@@ -18,7 +18,7 @@ use training_job::api::JobStatus;
 use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Plan};
 use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
-use training_job_testing::ToyJob;
+use training_job_testbed::ToyJob;
 
 /// The maximum number of passes that a job needs to come to rest.
 const MANY: usize = 15;

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use training_job_testing::cluster::WAIT_TIMEOUT;
+use training_job_testbed::cluster::WAIT_TIMEOUT;
 
 use crate::difference;
 use crate::masks::Masks;

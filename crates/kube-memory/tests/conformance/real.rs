@@ -6,7 +6,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use training_job_testing::cluster::{ControlPlane, Options, repository};
+use training_job_testbed::cluster::{ControlPlane, Options, repository};
 
 /// Returns one control plane for all scripts, each of which has a namespace of its own.
 pub(crate) async fn control_plane() -> &'static ControlPlane {

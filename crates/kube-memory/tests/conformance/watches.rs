@@ -7,7 +7,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 use tokio::time::timeout;
-use training_job_testing::cluster::WAIT_TIMEOUT;
+use training_job_testbed::cluster::WAIT_TIMEOUT;
 
 /// The value for a line that did not arrive in time.
 pub(crate) const NOTHING: &str = "nothing came";

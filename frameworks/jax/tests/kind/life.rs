@@ -1,7 +1,7 @@
 //! Scenarios of JAXJobs: the recorded ones, and those in which a job hangs under the Go operator.
 
 use training_job_jax::JAXJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];

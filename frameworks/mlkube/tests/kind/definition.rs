@@ -1,6 +1,6 @@
 //! Checks that the definitions and `validate` report the same errors.
-use training_job::testing::check_definition;
 use training_job_mlkube::{MxJob, TfJob};
+use training_job_testing::check_definition;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 

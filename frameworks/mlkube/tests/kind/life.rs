@@ -4,9 +4,9 @@ use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 use training_job::api::JobStatus;
 use training_job::plan::{self, observed::Observed};
-use training_job::testing::Story;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mlkube::{MxJob, TfJob};
+use training_job_testing::Story;
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 

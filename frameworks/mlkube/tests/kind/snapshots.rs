@@ -1,7 +1,7 @@
 //! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
-use training_job::testing::snapshots;
 use training_job_mlkube::{MxJob, TfJob};
+use training_job_testing::snapshots;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 

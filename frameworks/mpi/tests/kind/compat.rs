@@ -2,7 +2,7 @@
 //! for byte, except at the paths in [`DIFFERENCES`].
 
 use training_job_mpi::MPIJob;
-use training_job_testing::{Difference, compare_renders};
+use training_job_testbed::{Difference, compare_renders};
 
 /// All differences. An entry that matches nothing fails the test.
 const DIFFERENCES: &[Difference<'_>] = &[

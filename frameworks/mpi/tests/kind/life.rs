@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
 use training_job::{GangScheduler, ObjectKind, Settings, render, validate};
 use training_job_mpi::MPIJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];
 

@@ -7,8 +7,8 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use training_job::testing::Story;
 use training_job_mpi::MPIJob;
+use training_job_testing::Story;
 
 const TAKEN: &str = "the name is taken by an object that this job does not control";
 

@@ -1,7 +1,7 @@
 //! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
-use training_job::testing::snapshots;
 use training_job_mpi::MPIJob;
+use training_job_testing::snapshots;
 
 #[test]
 fn examples() {

@@ -6,10 +6,10 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use training_job::render::{Rendered, all};
-use training_job::testing::Story;
 use training_job::{Settings, validate};
 use training_job_mxnet::MXJob;
-use training_job_testing::{config_maps, environment};
+use training_job_testbed::{config_maps, environment};
+use training_job_testing::Story;
 
 fn render(workers: u32, layout: &str) -> Rendered {
     let role = |replicas: u32| {

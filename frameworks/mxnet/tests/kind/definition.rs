@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use training_job::admission;
-use training_job::testing::check_definition;
 use training_job_mxnet::MXJob;
+use training_job_testing::check_definition;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -4,7 +4,7 @@
 use training_job::api::SuccessPolicy;
 use training_job_mxnet::MXJob;
 
-type PlanHarness = training_job_testing::PlanHarness<MXJob>;
+type PlanHarness = training_job_testbed::PlanHarness<MXJob>;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];

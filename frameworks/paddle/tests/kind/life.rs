@@ -3,7 +3,7 @@
 
 use training_job::{Settings, render, validate};
 use training_job_paddle::PaddleJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];

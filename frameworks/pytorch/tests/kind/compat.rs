@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use training_job::Settings;
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::{Difference, compare_renders_with};
+use training_job_testbed::{Difference, compare_renders_with};
 
 /// All differences. An entry that matches nothing fails the test.
 const DIFFERENCES: &[Difference<'_>] = &[

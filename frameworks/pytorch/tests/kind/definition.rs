@@ -1,7 +1,7 @@
 //! Checks that the definition and `validate` report the same errors.
 
-use training_job::testing::check_definition;
 use training_job_pytorch::PyTorchJob;
+use training_job_testing::check_definition;
 
 #[test]
 fn it_takes_the_jobs_that_validate_takes() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use training_job::{Settings, render, validate};
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 
 /// Returns the variables of each pod's first container, in order.
 fn environments(roles: &str, fields: &str) -> Vec<Vec<(String, String)>> {

@@ -2,7 +2,7 @@
 //! operator.
 
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];

@@ -2,7 +2,7 @@
 //! for byte, except for the differences of all kinds.
 
 use training_job_tensorflow::TFJob;
-use training_job_testing::compare_renders;
+use training_job_testbed::compare_renders;
 
 #[test]
 fn renders_are_the_go_operators() {

@@ -1,7 +1,7 @@
 //! Compares our objects of XGBoostJobs with those of the Go operator v1.8.1 on a real API server. They must be equal
 //! byte for byte, except at the paths in [`DIFFERENCES`].
 
-use training_job_testing::{Difference, compare_renders};
+use training_job_testbed::{Difference, compare_renders};
 use training_job_xgboost::XGBoostJob;
 
 /// All differences. An entry that matches nothing fails the test.

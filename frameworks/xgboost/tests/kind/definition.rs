@@ -1,6 +1,6 @@
 //! Checks that the definition and `validate` report the same errors.
 
-use training_job::testing::check_definition;
+use training_job_testing::check_definition;
 use training_job_xgboost::XGBoostJob;
 
 #[test]

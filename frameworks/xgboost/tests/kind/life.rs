@@ -1,7 +1,7 @@
 //! Scenarios of XGBoostJobs: the recorded ones, and those in which a job hangs or fails without reason under the Go
 //! operator.
 
-use training_job_testing::PlanHarness;
+use training_job_testbed::PlanHarness;
 use training_job_xgboost::XGBoostJob;
 
 const RUNNING: [&str; 2] = ["Created", "Running"];

@@ -1,6 +1,6 @@
 //! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
-use training_job::testing::snapshots;
+use training_job_testing::snapshots;
 use training_job_xgboost::XGBoostJob;
 
 #[test]

@@ -1,6 +1,6 @@
 //! The error messages of `training_job::testing` for incorrect snapshots.
 
-use training_job::testing::snapshots;
+use training_job_testing::snapshots;
 use training_job_xgboost::XGBoostJob;
 
 /// Returns the error of a run with a folder that contains this job and these snapshots.

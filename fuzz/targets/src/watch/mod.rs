@@ -11,8 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use training_job::Options;
-use training_job::controller::{Clock, fuzzing::Caches};
+use training_job_controller::Options;
+use training_job_controller::{Clock, fuzzing::Caches};
 use training_job_mxnet::MXJob;
 
 use model::Model;

@@ -9,8 +9,8 @@ use kube::core::Status;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use training_job::controller::fuzzing::Key;
 use training_job::plan::observed::{Observed, Phase, PodRecord};
+use training_job_controller::fuzzing::Key;
 
 use super::objects::{Pod, Service};
 use super::script::{Ending, ListOrWatch, ScriptedResponse};

@@ -12,9 +12,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
-use local_node::{AdjustEnv, Jobs, NodeConfig, Run, RunEvent};
+use local_node::{AdjustEnv, NodeConfig};
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job::TrainingJob;
+use training_job_local::{Jobs, Run, RunEvent};
 
 use super::processes::ProcessArgs;
 use super::signals::Signals;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
-use local_node::{PodPhase, Run, RunEvent};
+use local_node::PodPhase;
 use training_job::api::labels;
+use training_job_local::{Run, RunEvent};
 
 use crate::kinds::DynKind;
 

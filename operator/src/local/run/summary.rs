@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use local_node::Run;
 use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
+use training_job_local::Run;
 
 use super::progress::{Progress, ReplicaRow};
 

@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt};
 use serde::Serialize;
 use training_job::TrainingJob;
 use training_job::api::{ConditionType, JobStatus, labels};
-use training_job_testing::cluster::wait_for_all;
+use training_job_testbed::cluster::wait_for_all;
 
 use super::trial::Trial;
 use crate::processes;

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::json;
 use tokio::sync::{OnceCell, SemaphorePermit};
-use training_job_testing::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
 
 use crate::machine::JOBS;
 use crate::venv::venv;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::SemaphorePermit;
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 use super::manifest::Manifest;
 use super::run::Run;

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value, json};
-use training_job_testing::cluster::{
+use training_job_testbed::cluster::{
     Background, ControlPlane, Kubelet, Program, repository, wait, wait_for_all,
 };
 

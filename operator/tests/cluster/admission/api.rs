@@ -1,7 +1,7 @@
 //! Sends manifests to the API server through kubectl.
 
 use serde_json::Value;
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 /// Creates a manifest. Returns the errors in the form of `validate`, one sorted line for each mistake, or none if it
 /// was stored.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kube::api::DeleteParams;
 use serde_json::Value;
-use training_job_testing::cluster::{ControlPlane, wait};
+use training_job_testbed::cluster::{ControlPlane, wait};
 use training_operator_testing::corpus::{self, Manifest};
 
 use super::{api, operator};

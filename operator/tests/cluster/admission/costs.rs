@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
-use training_job::testing::{RuleCost, rule_costs};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
+use training_job_testing::{RuleCost, rule_costs};
 
 /// The most that a rule may cost.
 const MOST: u64 = 10_000_000;

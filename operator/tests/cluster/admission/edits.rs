@@ -1,6 +1,6 @@
 //! Edits of valid jobs.
 
-use training_job_testing::cluster::{ControlPlane, Output};
+use training_job_testbed::cluster::{ControlPlane, Output};
 
 use super::api;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use training_job::api::labels::annotation_of;
-use training_job_testing::cluster::{ControlPlane, Options};
+use training_job_testbed::cluster::{ControlPlane, Options};
 use training_operator_testing::program::{empty_directory, root, run};
 
 use super::go_types::{KINDS, dry, until_asked, webhook};

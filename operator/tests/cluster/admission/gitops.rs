@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, Options, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Options, wait_for_all};
 use training_operator_testing::program::{empty_directory, root};
 
 use super::operator;
@@ -239,7 +239,7 @@ async fn pods_of_a_job_that_is_applied_again_stay_and_its_last_ones_decide() {
         let has_succeeded = |job: Option<&kube::core::DynamicObject>| {
             job.is_some_and(|job| operator::condition(job, "Succeeded").is_some())
         };
-        training_job_testing::cluster::wait(jobs, "live", has_succeeded).await;
+        training_job_testbed::cluster::wait(jobs, "live", has_succeeded).await;
         let all = api.list(&ListParams::default()).await.unwrap();
         assert!(all.iter().any(|pod| pod.name_any() == both[0].0), "its logs stay");
         running.abort();
@@ -301,7 +301,7 @@ async fn a_stored_job_without_a_number_is_one_of_one_under_new_definitions() {
     let has_succeeded = |job: Option<&kube::core::DynamicObject>| {
         job.is_some_and(|job| operator::condition(job, "Succeeded").is_some())
     };
-    training_job_testing::cluster::wait(jobs, "stored", has_succeeded).await;
+    training_job_testbed::cluster::wait(jobs, "stored", has_succeeded).await;
     running.abort();
 }
 

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Background, ControlPlane, Options, Program, WAIT_TIMEOUT, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Options, Program, WAIT_TIMEOUT, repository};
 use training_operator_testing::{corpus, same};
 
 /// The kinds that have a Go type.

@@ -1,7 +1,7 @@
 //! Every valid job of the corpus.
 
 use serde_json::Value;
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::corpus;
 
 use super::api;

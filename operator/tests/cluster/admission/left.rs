@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, Options, wait};
+use training_job_testbed::cluster::{ControlPlane, Options, wait};
 use training_operator_testing::program::root;
 
 use super::{api, operator};

@@ -11,7 +11,7 @@ use training_job::{
     Framework, Outcome, Replica, Replicas, Requirement, RoleDefinition, RoleSpecs, Topology, TrainingJob,
     admission,
 };
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 use super::costs::refused;
 

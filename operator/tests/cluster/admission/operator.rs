@@ -6,13 +6,13 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use kube::discovery::ApiResource;
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use training_job::{Operator, Options};
+use training_job_controller::{Operator, Options};
 use training_job_jax::JAXJob;
 use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_testing::cluster::{ControlPlane, wait};
+use training_job_testbed::cluster::{ControlPlane, wait};
 use training_job_xgboost::XGBoostJob;
 
 /// Starts an operator for all kinds in one namespace. It runs until the handle is aborted.

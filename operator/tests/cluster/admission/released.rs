@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::program::run;
 
 use super::api;

@@ -1,7 +1,7 @@
 //! Statuses in job manifests: exported from a cluster, from other operators, and invalid.
 
 use serde_json::{Value, json};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 /// Returns statuses that a manifest may contain.
 fn statuses() -> Vec<Value> {

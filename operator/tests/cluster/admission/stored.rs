@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, Options, wait, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Options, wait, wait_for_all};
 use training_operator_testing::program::root;
 
 use super::operator;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
-use training_job_testing::cluster::{repository, wait_for_all};
+use training_job_testbed::cluster::{repository, wait_for_all};
 
 use super::stage::Stage;
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use training_job_testing::cluster::{Program, repository};
+use training_job_testbed::cluster::{Program, repository};
 
 use super::stage::Stage;
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
-use training_job_testing::cluster::{Background, ControlPlane, Kubelet, Output, Program, wait_for_all};
+use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Output, Program, wait_for_all};
 
 pub(crate) struct Stage {
     pub(crate) cluster: &'static ControlPlane,

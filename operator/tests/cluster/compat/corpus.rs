@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 use super::compare::covers;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
-use training_job_testing::cluster::WAIT_TIMEOUT;
+use training_job_testbed::cluster::WAIT_TIMEOUT;
 
 use super::compare::{Places, differences};
 use super::corpus::{Golden, Scenario, Step};

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use training_job_testing::cluster::{ControlPlane, Options, Program};
+use training_job_testbed::cluster::{ControlPlane, Options, Program};
 
 use corpus::{Golden, Scenario};
 use here::{Here, Scope};

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::ApiResource;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 use super::corpus::Scenario;
 use super::mirror::{Held, Mirror, OTHERS, VOLCANO, plural};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 
 use super::corpus;
 use super::here::{Here, Reasons, Scope, Used};

@@ -4,7 +4,7 @@
 mod models;
 mod shipped;
 
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::recordings::life::{Recording, Stage, is, play};
 use training_operator_testing::recordings::problems::Problems;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, repository};
+use training_job_testbed::cluster::{ControlPlane, repository};
 use training_operator_testing::recordings::kinds::KINDS;
 
 const CHECKS: &str = "manifests/integrations/argo-cd";

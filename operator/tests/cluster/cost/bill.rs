@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use training_job_testing::cluster::{Audit, Call, ControlPlane, Options};
+use training_job_testbed::cluster::{Audit, Call, ControlPlane, Options};
 
 use crate::rig::stage::Stage;
 

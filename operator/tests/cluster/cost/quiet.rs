@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use training_job::Options;
-use training_job_testing::cluster::Signal;
+use training_job_controller::Options;
+use training_job_testbed::cluster::Signal;
 
 use super::bill::{calls, stage};
 use crate::rig::jobs::job;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use training_job_testing::cluster::{Audit, Call, ControlPlane, Options, Proxy, wait};
+use training_job_testbed::cluster::{Audit, Call, ControlPlane, Options, Proxy, wait};
 use training_operator_testing::operator::{Operator, command};
 
 use crate::rig::stage::Stage;

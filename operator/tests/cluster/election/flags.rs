@@ -9,7 +9,7 @@ use kube::api::Api;
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
-use training_job_testing::cluster::{ControlPlane, On, Program};
+use training_job_testbed::cluster::{ControlPlane, On, Program};
 use training_operator_testing::operator::{Operator, command, of_all_kinds};
 
 use super::candidates::control_plane;

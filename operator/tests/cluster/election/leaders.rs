@@ -3,7 +3,7 @@
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::jiff::SignedDuration;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{Fault, On, Signal};
+use training_job_testbed::cluster::{Fault, On, Signal};
 use training_operator_testing::operator::Operator;
 
 use super::candidates::{Election, LEASE_SECONDS, control_plane, since_lease_of, works};

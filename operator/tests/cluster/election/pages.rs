@@ -3,7 +3,7 @@
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Fault, On};
+use training_job_testbed::cluster::{Fault, On};
 
 use super::candidates::control_plane;
 use crate::rig::jobs::job;

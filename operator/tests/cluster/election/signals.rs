@@ -1,6 +1,6 @@
 //! The end of the process.
 
-use training_job_testing::cluster::{Fault, On, Signal};
+use training_job_testbed::cluster::{Fault, On, Signal};
 
 use super::candidates::control_plane;
 use crate::rig::jobs::job;

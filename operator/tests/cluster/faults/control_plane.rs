@@ -1,7 +1,7 @@
 //! The API server dies and restarts.
 
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{ControlPlane, Fault, On, Options};
+use training_job_testbed::cluster::{ControlPlane, Fault, On, Options};
 use training_operator_testing::operator::Operator;
 
 use crate::rig::jobs::{cleaned, deciding, job};

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams};
 use serde_json::json;
-use training_job_testing::cluster::{Fault, On, wait, wait_for_all};
+use training_job_testbed::cluster::{Fault, On, wait, wait_for_all};
 
 use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
@@ -55,7 +55,7 @@ async fn a_job_deleted_at_any_call_of_its_making_leaves_nothing() {
         all.iter().all(|s| kept(&s.name_any()))
     })
     .await;
-    let deleted = |call: &&training_job_testing::cluster::RecordedCall| call.verb == "delete";
+    let deleted = |call: &&training_job_testbed::cluster::RecordedCall| call.verb == "delete";
     let deletes: Vec<_> = stage
         .proxy
         .calls()
@@ -99,7 +99,7 @@ async fn in_a_namespace_that_goes_nothing_is_made_and_no_storm_blows() {
         .until_job("a", |job| job.metadata.deletion_timestamp.is_some())
         .await;
     held.lift();
-    let terminating = |call: &training_job_testing::cluster::RecordedCall| {
+    let terminating = |call: &training_job_testbed::cluster::RecordedCall| {
         call.verb == "create" && call.name.starts_with('a') && call.code == Some(403)
     };
     stage

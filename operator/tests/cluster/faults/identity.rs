@@ -5,7 +5,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
-use training_job_testing::cluster::On;
+use training_job_testbed::cluster::On;
 
 use crate::rig::jobs::job;
 use crate::rig::stage::Stage;

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PostParams};
 use serde_json::json;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::On;
+use training_job_testbed::cluster::On;
 
 use crate::rig::jobs::{is, job, with_workers};
 use crate::rig::stage::Stage;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use training_job::Options;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{Fault, On, Reply};
+use training_job_controller::Options;
+use training_job_testbed::cluster::{Fault, On, Reply};
 
 use crate::rig::jobs::{deciding, is, job};
 use crate::rig::stage::Stage;

@@ -9,7 +9,7 @@ use kube::api::{Api, ApiResource, ListParams, ObjectList, Patch, PatchParams, Po
 use kube::core::{GroupVersionKind, Object};
 use serde_json::{Map, Value, json};
 use training_job::api::{ConditionType, JobStatus};
-use training_job_testing::cluster::{ControlPlane, Kubelet, wait, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Kubelet, wait, wait_for_all};
 
 /// The finalizer that keeps a deleted pod, as a kubelet does while it ends the pod's processes.
 const HOLD: &str = "test.example.com/ends";

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{ControlPlane, Options, repository};
+use training_job_testbed::cluster::{ControlPlane, Options, repository};
 use training_operator_testing::operators;
 
 use super::jobs::Jobs;

@@ -8,7 +8,7 @@ mod stages;
 mod standalone;
 
 use futures::future::join_all;
-use training_job_testing::cluster::{Background, ControlPlane, Signal};
+use training_job_testbed::cluster::{Background, ControlPlane, Signal};
 
 use training_job::api::ConditionType;
 use training_operator_testing::operators;

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::operators;
 
 use super::jobs::{Identities, Jobs, Kind, OTHERS};

@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::operators;
 
 use super::jobs::Jobs;

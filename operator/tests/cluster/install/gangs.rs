@@ -4,7 +4,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{ControlPlane, wait};
+use training_job_testbed::cluster::{ControlPlane, wait};
 
 use super::life::create;
 use super::mpi::SCALED;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use training_job::{Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::cluster::{Background, ControlPlane, Program};
+use training_job_testbed::cluster::{Background, ControlPlane, Program};
 use training_operator_testing::manifests::find;
 
 use super::mpi;

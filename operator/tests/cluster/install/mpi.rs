@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_mpi::MPIJob;
-use training_job_testing::cluster::{ControlPlane, Kubelet, wait};
+use training_job_testbed::cluster::{ControlPlane, Kubelet, wait};
 
 use super::life::{create, create_adopted};
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
 use serde_json::json;
-use training_job_testing::cluster::{ControlPlane, wait};
+use training_job_testbed::cluster::{ControlPlane, wait};
 use training_operator_testing::manifests::{build, kustomization};
 
 use super::life::create;
@@ -13,7 +13,7 @@ use super::life::create;
 async fn an_admin_of_a_namespace_installs_the_operator_there() {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
-    let crds = training_job_testing::cluster::repository().join("crds");
+    let crds = training_job_testbed::cluster::repository().join("crds");
     let apply = [
         "apply",
         "--server-side",

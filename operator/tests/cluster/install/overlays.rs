@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, Options, Program, repository};
+use training_job_testbed::cluster::{ControlPlane, Options, Program, repository};
 use training_operator_testing::manifests::{build, find, kustomization, permissions};
 
 async fn apply(cluster: &ControlPlane, path: &Path) -> String {

@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
+use training_job_testbed::cluster::{Audit, ControlPlane, Options, wait};
 use training_operator_testing::manifests::{Permission, build, find, permissions, without};
 
 use super::life::{

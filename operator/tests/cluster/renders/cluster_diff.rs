@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
-use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Program, repository, wait_for_all};
 use training_operator_testing::program::{Run, run, run_with_input};
 
 const FILE: &str = "examples/mxnet/train.yaml";

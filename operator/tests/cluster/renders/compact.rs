@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::ResourceExt;
 use kube::api::Api;
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, Program, wait_for_all};
-use training_job_testing::{config_maps, environment};
+use training_job_testbed::cluster::{ControlPlane, Program, wait_for_all};
+use training_job_testbed::{config_maps, environment};
 
 const MADE: &str = "training.kubeflow.org/operator-name";
 

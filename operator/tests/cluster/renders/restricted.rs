@@ -1,7 +1,7 @@
 //! The operator's additions to a pod are admitted under the pod security standard `restricted`.
 
 use serde_json::{Value, json};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::program::run_with_input;
 
 /// Returns the security contexts of a pod and of a container that the standard admits. The user is set in the

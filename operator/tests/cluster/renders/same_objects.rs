@@ -8,7 +8,7 @@ use kube::api::Api;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use training_job_testing::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
 use training_operator_testing::program::run_with_input;
 
 /// The folders with examples, and those with jobs of every form.

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use training_job::Options;
 use training_job::api::ConditionType;
+use training_job_controller::Options;
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{ControlPlane, Kubelet, Nodes, On, Proxy, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, Kubelet, Nodes, On, Proxy, wait_for_all};
 use training_operator_testing::operator::{InProcess, Operator};
 
 use super::jobs::{deciding, is, job};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use tokio::time::timeout;
-use training_job_testing::cluster::{ControlPlane, Options};
+use training_job_testbed::cluster::{ControlPlane, Options};
 
 use super::objects::config_map;
 

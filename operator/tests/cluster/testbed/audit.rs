@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use training_job_testing::cluster::{Audit, ControlPlane, Options};
+use training_job_testbed::cluster::{Audit, ControlPlane, Options};
 
 use super::objects::config_map;
 

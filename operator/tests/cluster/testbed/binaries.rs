@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use training_job_testing::cluster::Binaries;
+use training_job_testbed::cluster::Binaries;
 
 use super::child;
 

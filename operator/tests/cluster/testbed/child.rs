@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use training_job_testing::cluster::{ControlPlane, Program};
+use training_job_testbed::cluster::{ControlPlane, Program};
 
 const ROLE: &str = "CLUSTER_TEST_CHILD";
 

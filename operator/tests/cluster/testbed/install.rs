@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 #[tokio::test]
 async fn the_kinds_are_served() {
@@ -35,7 +35,7 @@ async fn a_job_goes_in_over_standard_input_and_comes_out() {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace("job").await;
-    let file = training_job_testing::cluster::repository().join("examples/mxnet/train.yaml");
+    let file = training_job_testbed::cluster::repository().join("examples/mxnet/train.yaml");
     let text = std::fs::read_to_string(file).unwrap();
     let apply = ["apply", "--namespace", &namespace, "-f", "-"];
     cluster.kubectl_with_input(&apply, &text).await.success();

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, PostParams};
-use training_job_testing::cluster::{ControlPlane, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, wait_for_all};
 
 use super::objects::pod;
 

@@ -1,6 +1,6 @@
 //! Programs that run beside a test.
 
-use training_job_testing::cluster::{ControlPlane, Program, Signal};
+use training_job_testbed::cluster::{ControlPlane, Program, Signal};
 
 fn shell(script: &str) -> Program {
     Program::new("sh").args(["-c", script])
@@ -12,7 +12,7 @@ async fn all_that_a_program_says_is_kept() {
     let program =
         cluster.spawn(shell("echo $WORD $(pwd); echo two >&2; printf half; exit 3").env("WORD", "one"));
     assert_eq!(program.exit_code().await, 3);
-    let root = training_job_testing::cluster::repository();
+    let root = training_job_testbed::cluster::repository();
     assert_eq!(program.text(), format!("one {}\ntwo\nhalf", root.display()));
     assert_eq!(program.name(), "sh");
 }

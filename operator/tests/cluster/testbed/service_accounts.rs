@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::{Api, ListParams};
-use training_job_testing::cluster::ControlPlane;
+use training_job_testbed::cluster::ControlPlane;
 
 #[tokio::test]
 async fn a_service_account_may_do_what_its_roles_say() {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
 use kube::api::{Api, DeleteParams};
-use training_job_testing::cluster::{ControlPlane, wait};
+use training_job_testbed::cluster::{ControlPlane, wait};
 
 use super::objects::config_map;
 

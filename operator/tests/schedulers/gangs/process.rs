@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-use training_job_testing::cluster::{Background, ControlPlane, Options};
+use training_job_testbed::cluster::{Background, ControlPlane, Options};
 
 use crate::built;
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use training_job_testing::cluster::{wait, wait_for_all};
+use training_job_testbed::cluster::{wait, wait_for_all};
 
 use super::process::{Gangs, Scheduler};
 use crate::history::History;

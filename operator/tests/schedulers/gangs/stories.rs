@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
-use training_job_testing::cluster::wait_for_all;
+use training_job_testbed::cluster::wait_for_all;
 
 use super::process::{Gangs, Scheduler};
 use super::stage;

@@ -1,6 +1,6 @@
 //! Gangs in a storm.
 
-use training_job_testing::cluster::wait_for_all;
+use training_job_testbed::cluster::wait_for_all;
 
 use super::process::{Gangs, Scheduler};
 use crate::jobs::{JAX, Kind, MPI, MX, PADDLE, PYTORCH, TF, XGBOOST};

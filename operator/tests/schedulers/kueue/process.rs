@@ -10,7 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
-use training_job_testing::cluster::{Background, ControlPlane, Options, WAIT_TIMEOUT, free_port};
+use training_job_testbed::cluster::{Background, ControlPlane, Options, WAIT_TIMEOUT, free_port};
 
 use super::queue::{QUEUE, is_suspended};
 use crate::built;

@@ -3,7 +3,7 @@
 use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use training_job_testing::cluster::wait_for_all;
+use training_job_testbed::cluster::wait_for_all;
 
 use super::process::Queues;
 use crate::built;

@@ -1,6 +1,6 @@
 //! Jobs with a quota in a storm.
 
-use training_job_testing::cluster::wait_for_all;
+use training_job_testbed::cluster::wait_for_all;
 
 use crate::gangs::process::Scheduler;
 use crate::jobs::{Kind, MX, PADDLE, PYTORCH, TF, XGBOOST};

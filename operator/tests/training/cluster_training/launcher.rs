@@ -3,7 +3,7 @@
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_mpi::MPIJob;
-use training_job_testing::cluster::Signal;
+use training_job_testbed::cluster::Signal;
 use training_operator_testing::cluster_training::trial::{Surroundings, Trial};
 
 use super::training::example;

@@ -2,7 +2,7 @@
 
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::Signal;
+use training_job_testbed::cluster::Signal;
 use training_operator_testing::cluster_training::trial::{MXNET, Trial, fresh, node};
 use training_operator_testing::local_run::manifest::Manifest;
 

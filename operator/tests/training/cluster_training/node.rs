@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-use training_job_testing::cluster::{Background, ControlPlane, Signal};
+use training_job_testbed::cluster::{Background, ControlPlane, Signal};
 use training_operator_testing::cluster_training::trial::{node, shared};
 use training_operator_testing::processes;
 

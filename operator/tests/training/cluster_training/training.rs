@@ -5,7 +5,7 @@ use std::fs;
 use training_job::api::ConditionStatus;
 use training_job_mlkube::MxJob;
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 use training_job_xgboost::XGBoostJob;
 use training_operator_testing::cluster_training::trial::{MXNET, Surroundings, Trial};
 

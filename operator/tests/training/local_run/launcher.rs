@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use training_job_testing::cluster::repository;
+use training_job_testbed::cluster::repository;
 use training_operator_testing::local_run::run::{Ended, Run, send};
 use training_operator_testing::local_run::trial::{Trial, local_run};
 use training_operator_testing::processes;

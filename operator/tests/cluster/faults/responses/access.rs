@@ -7,7 +7,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
-use training_job_testing::cluster::{ControlPlane, On, Options};
+use training_job_testbed::cluster::{ControlPlane, On, Options};
 use training_operator_testing::operator::Operator;
 
 use crate::rig::jobs::{is, job};
@@ -76,7 +76,7 @@ async fn a_token_that_is_worth_nothing_any_more_is_read_anew() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     stage.create(job("after", 1)).await;
-    let refused = |call: &training_job_testing::cluster::RecordedCall| call.code == Some(401);
+    let refused = |call: &training_job_testbed::cluster::RecordedCall| call.code == Some(401);
     stage.proxy.until_call("a refusal with 401", refused).await;
     let second = cluster
         .kubeconfig_for_service_account(&namespace, "operator")

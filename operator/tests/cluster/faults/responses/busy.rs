@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use training_job_testing::cluster::{Fault, On, Planned, Reply};
+use training_job_testbed::cluster::{Fault, On, Planned, Reply};
 
 use crate::rig::jobs::{cleaned, job};
 use crate::rig::stage::Stage;

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{Fault, On};
+use training_job_testbed::cluster::{Fault, On};
 
 use crate::rig::jobs::{cleaned, deciding, job};
 use crate::rig::stage::Stage;
@@ -144,7 +144,7 @@ async fn a_job_waits_for_its_predecessors_pods_to_go() {
             .count()
             == 2
     };
-    training_job_testing::cluster::wait_for_all(stage.pods(), "", leaving).await;
+    training_job_testbed::cluster::wait_for_all(stage.pods(), "", leaving).await;
     let made = stage.proxy.calls().len();
     stage.create(job("a", 2)).await;
     stage.until("a", ConditionType::Created).await;

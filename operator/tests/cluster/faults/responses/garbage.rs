@@ -1,6 +1,6 @@
 //! Unreadable responses.
 
-use training_job_testing::cluster::{Fault, On, Reply};
+use training_job_testbed::cluster::{Fault, On, Reply};
 
 use crate::rig::jobs::{cleaned, job};
 use crate::rig::stage::Stage;

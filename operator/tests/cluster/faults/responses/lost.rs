@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use training_job::Options;
 use training_job::api::ConditionType;
-use training_job_testing::cluster::{Fault, On, Reply};
+use training_job_controller::Options;
+use training_job_testbed::cluster::{Fault, On, Reply};
 
 use crate::rig::jobs::{cleaned, deciding, job};
 use crate::rig::stage::Stage;
@@ -30,7 +30,7 @@ async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
             .await;
     };
     life("probe").await;
-    let writes = |call: &training_job_testing::cluster::RecordedCall| {
+    let writes = |call: &training_job_testbed::cluster::RecordedCall| {
         call.writes() && call.name.starts_with("probe") && call.resource != "events"
     };
     // Services, pods, deletions of both, and two or three statuses.

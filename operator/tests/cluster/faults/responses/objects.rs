@@ -3,7 +3,7 @@
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
-use training_job_testing::cluster::On;
+use training_job_testbed::cluster::On;
 
 use crate::rig::jobs::{is, job, with_workers};
 use crate::rig::stage::Stage;

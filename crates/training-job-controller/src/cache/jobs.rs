@@ -1,0 +1,258 @@
+//! The cache of the jobs of one kind.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use kube::Resource;
+
+use kube_follow::Version;
+use training_job::job::TrainingJob;
+
+use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
+use super::stored_job::StoredJob;
+
+pub(crate) struct Jobs<J> {
+    jobs: HashMap<ObjectName, Cached<J>>,
+    lists: ListTracker,
+    /// Tombstones: names of jobs that were gone at this version according to a response, before the watch reports it.
+    tombstones: BTreeMap<ObjectName, Version>,
+}
+
+/// A job as it is cached.
+struct Cached<J> {
+    uid: String,
+    version: Version,
+    spec_fingerprint: u64,
+    form: Form<J>,
+}
+
+enum Form<J> {
+    /// A job as text. It is decoded on demand, and the decoded job is kept while it is in use.
+    Text {
+        text: Arc<str>,
+        valid: Arc<OnceLock<()>>,
+        decoded: Mutex<Weak<StoredJob<J>>>,
+    },
+    /// An object that cannot be decoded.
+    Unreadable(Arc<StoredJob<J>>),
+}
+
+impl<J: TrainingJob> Cached<J> {
+    fn of(job: Arc<StoredJob<J>>) -> Self {
+        Self {
+            uid: uid(&*job),
+            version: Version::from_meta(job.meta()),
+            spec_fingerprint: job.spec_fingerprint(),
+            form: match &*job {
+                StoredJob::Job { text, valid, .. } => Form::Text {
+                    text: text.clone(),
+                    valid: valid.clone(),
+                    decoded: Mutex::new(Arc::downgrade(&job)),
+                },
+                StoredJob::Unreadable { .. } => Form::Unreadable(job),
+            },
+        }
+    }
+
+    fn get(&self) -> Option<Arc<StoredJob<J>>> {
+        match &self.form {
+            Form::Text { text, valid, decoded } => {
+                // The value is only ever replaced as a whole.
+                let mut decoded = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(job) = decoded.upgrade() {
+                    return Some(job);
+                }
+                let job = Arc::new(StoredJob::decode_again(text, valid).ok()?);
+                *decoded = Arc::downgrade(&job);
+                Some(job)
+            }
+            Form::Unreadable(job) => Some(job.clone()),
+        }
+    }
+}
+
+/// The result of reading a job again.
+pub(crate) enum Reread<J> {
+    /// The job that is cached now.
+    Current(Arc<StoredJob<J>>),
+    /// The job is gone, or another has its name. Contains the UID of the cached job if its end has not been reported
+    /// yet.
+    Gone(Option<String>),
+    /// A list has begun since the request, so the job must be read once more.
+    Stale,
+}
+
+impl<J> Default for Jobs<J> {
+    fn default() -> Self {
+        Self {
+            jobs: HashMap::new(),
+            lists: ListTracker::default(),
+            tombstones: BTreeMap::new(),
+        }
+    }
+}
+
+impl<J: TrainingJob> Jobs<J> {
+    /// Returns the job of this name.
+    pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob<J>>> {
+        self.jobs.get(name)?.get()
+    }
+
+    #[cfg(any(test, feature = "__fuzzing"))]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob<J>>)> {
+        self.jobs
+            .iter()
+            .filter_map(|(name, job)| Some((name.clone(), job.get()?)))
+    }
+
+    pub(crate) fn list_started(&mut self) {
+        self.tombstones.clear();
+        self.lists.list_started(self.jobs.keys().cloned());
+    }
+
+    /// Records the version of the next page of the list.
+    pub(crate) fn list_page(&mut self, version: Version) {
+        self.lists.list_page(version);
+    }
+
+    /// Caches a job of the list. Returns the UID of another job of the same name that it replaces.
+    pub(crate) fn listed(&mut self, job: StoredJob<J>) -> Option<String> {
+        let name = name(&job);
+        let known = self.known_version(&name);
+        if self
+            .lists
+            .is_stale_in_list(&name, Version::from_meta(job.meta()), known)
+        {
+            return None;
+        }
+        self.put(job)
+    }
+
+    /// Ends a list. Returns the names and UIDs of the jobs that are gone.
+    pub(crate) fn list_done(&mut self) -> Vec<(ObjectName, String)> {
+        let mut lists = std::mem::take(&mut self.lists);
+        let gone = lists.list_done(|name| self.known_version(name));
+        self.lists = lists;
+        gone.into_iter()
+            .filter_map(|name| Some((name.clone(), self.jobs.remove(&name)?.uid)))
+            .collect()
+    }
+
+    /// Records that the watch has sent everything up to this version.
+    pub(crate) fn bookmark(&mut self, version: Version) {
+        self.lists.bookmark(version);
+        self.tombstones.retain(|_, at| *at > version);
+    }
+
+    /// Caches a new or changed job from the watch. Returns the UID of another job of the same name that it replaces.
+    pub(crate) fn applied(&mut self, job: StoredJob<J>) -> Option<String> {
+        let name = name(&job);
+        self.bookmark(Version::from_meta(job.meta()));
+        if self.known_version(&name) > Some(Version::from_meta(job.meta())) {
+            return None;
+        }
+        self.put_next(job)
+    }
+
+    /// Removes a job that was deleted according to the watch. Returns its UID.
+    pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
+        let name = name(job);
+        self.bookmark(Version::from_meta(job.meta()));
+        let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
+        // Otherwise a response has already delivered another job of that name.
+        if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
+            self.jobs.remove(&name);
+        }
+        uid(job)
+    }
+
+    /// Returns the current list epoch, to be passed with the response to a request sent now.
+    pub(crate) fn epoch(&self) -> ListEpoch {
+        self.lists.epoch()
+    }
+
+    /// Caches a job from the response to our own write. Only cached jobs are written to, so a job that is no longer
+    /// cached was deleted meanwhile. Returns true if it is certain which is newer, the response or the cached job.
+    pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
+        let (name, version) = (name(&job), Version::from_meta(job.meta()));
+        let held = self.jobs.get(&name).is_some_and(|held| held.uid == uid(&job));
+        if held
+            && self.known_version(&name) <= Some(version)
+            && self.lists.accepts_answer(&name, version, epoch)
+        {
+            self.put_next(job);
+        }
+        !self.lists.has_new_list_since(epoch)
+    }
+
+    /// Records the result of reading the job that was cached as `was`: `job` at `version`, or none.
+    pub(crate) fn reread(
+        &mut self,
+        was: &Arc<StoredJob<J>>,
+        epoch: ListEpoch,
+        job: Option<StoredJob<J>>,
+        version: Version,
+    ) -> Reread<J> {
+        if self.lists.has_new_list_since(epoch) {
+            return Reread::Stale;
+        }
+        let name = name(was);
+        let at = job.as_ref().map_or(version, |job| Version::from_meta(job.meta()));
+        let mut gone = None;
+        // A newer state from the watch takes precedence.
+        if self.holds(was) && self.known_version(&name) <= Some(at) {
+            self.lists.accepts_answer(&name, at, epoch);
+            gone = match job {
+                Some(job) => self.put(job),
+                None => {
+                    // The watch may deliver older versions until it reports the deletion.
+                    self.tombstones.insert(name.clone(), at);
+                    self.jobs.remove(&name).map(|job| job.uid)
+                }
+            };
+        }
+        match self.get(&name) {
+            Some(held) if uid(&*held) == uid(&**was) => Reread::Current(held),
+            _ => Reread::Gone(gone),
+        }
+    }
+
+    /// Returns true if exactly this object is cached.
+    fn holds(&self, job: &Arc<StoredJob<J>>) -> bool {
+        self.get(&name(job)).is_some_and(|held| Arc::ptr_eq(&held, job))
+    }
+
+    /// Returns the latest version at which the job is known to exist, or to be gone.
+    fn known_version(&self, name: &ObjectName) -> Option<Version> {
+        let held = self.jobs.get(name).map(|held| held.version);
+        held.or_else(|| self.tombstones.get(name).copied())
+    }
+
+    /// Caches the version that follows the cached one.
+    fn put_next(&mut self, job: StoredJob<J>) -> Option<String> {
+        if let Some(held) = self.jobs.get(&name(&job))
+            && let Form::Text { valid, .. } = &held.form
+        {
+            job.inherit_validity(valid, held.spec_fingerprint);
+        }
+        self.put(job)
+    }
+
+    fn put(&mut self, job: StoredJob<J>) -> Option<String> {
+        let new = uid(&job);
+        let old = self.jobs.insert(name(&job), Cached::of(Arc::new(job)))?;
+        Some(old.uid).filter(|old| *old != new)
+    }
+}
+
+pub(crate) fn name<J: TrainingJob>(job: &StoredJob<J>) -> ObjectName {
+    let meta = job.meta();
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+pub(crate) fn uid<J: TrainingJob>(job: &StoredJob<J>) -> String {
+    job.meta().uid.clone().unwrap_or_default()
+}

@@ -1,0 +1,384 @@
+//! Jobs as stored in the API server, decodable or not.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::merge_patch::{self, difference};
+use training_job::api::{JobStatus, STATUS_FIELDS, Salvaged};
+use training_job::job::{FieldErrors, Topology, TrainingJob};
+use training_job::validate::{annotations, undecodable};
+
+/// A job, or an object of its kind that cannot be decoded: one such object must not hide the others in a list.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredJob<J> {
+    Job {
+        job: Box<J>,
+        /// The JSON of the job. The cache keeps this form, because the decoded job takes ten times as much memory.
+        text: Arc<str>,
+        /// Set when the job is known to be valid.
+        valid: Arc<OnceLock<()>>,
+        /// The status fields with invalid values; the job was decoded without them.
+        unsound: Vec<&'static str>,
+    },
+    /// An object that cannot be decoded as a job of this kind.
+    Unreadable {
+        meta: Box<ObjectMeta>,
+        /// Its status, as far as it can be decoded.
+        status: Box<JobStatus>,
+        stored: Box<Value>,
+        /// The status fields with invalid values.
+        unsound: Vec<&'static str>,
+        /// The reason why it is not a job.
+        error: String,
+    },
+}
+
+impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut value = Value::deserialize(deserializer)?;
+        // Derived code would also decode an array as the fields in order.
+        let Some(object) = value.as_object_mut() else {
+            return Err(D::Error::custom("must be an object"));
+        };
+        if object.get("spec").is_none_or(Value::is_null) {
+            // The missing fields are then reported as errors of the spec.
+            object.insert("spec".to_owned(), Value::Object(Map::new()));
+        }
+        match decode_value(&mut value) {
+            Ok((job, unsound)) => {
+                if let Some(Value::Object(meta)) = value.get_mut("metadata") {
+                    meta.remove(MANAGED_FIELDS);
+                }
+                Ok(Self::of(job, value.to_string(), unsound))
+            }
+            Err(error) => {
+                let part = |name| value.get(name).cloned().unwrap_or_default();
+                let stored = part("status");
+                let salvaged = JobStatus::salvage(&stored);
+                Ok(Self::Unreadable {
+                    meta: serde_json::from_value(part("metadata")).map_err(D::Error::custom)?,
+                    status: Box::new(salvaged.status),
+                    stored: Box::new(stored),
+                    unsound: salvaged.unsound,
+                    error: undecodable::<J>(&value)
+                        .map_or_else(|| error.to_string(), |errors| errors.to_string()),
+                })
+            }
+        }
+    }
+}
+
+/// Decodes a job whose status another writer may have damaged. Returns the job and the status fields that were
+/// dropped or repaired. The value is unchanged afterwards.
+fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec<&'static str>)> {
+    let strict = decode_strictly(value);
+    let stored = match (&strict, value.get_mut("status")) {
+        (Ok(_), _) | (_, None) => return strict.map(|job| (job, Vec::new())),
+        (Err(_), Some(status)) => status.take(),
+    };
+    let Salvaged { status, mut unsound } = JobStatus::salvage(&stored);
+    // The kind's own status fields are kept if they can be decoded.
+    let shared = serde_json::to_value(status)?;
+    let tries = [with_other_fields(&stored, &shared), shared, Value::Null];
+    let mut salvaged = tries.into_iter().filter_map(|status| {
+        value["status"] = status;
+        decode_strictly(value).ok()
+    });
+    let job = salvaged.next();
+    drop(salvaged);
+    value["status"] = stored;
+    if unsound.is_empty() {
+        unsound.push("status");
+    }
+    match job {
+        Some(job) => Ok((job, unsound)),
+        None => strict.map(|job| (job, Vec::new())),
+    }
+}
+
+/// Decodes a job whose status is an object with valid values.
+fn decode_strictly<J: TrainingJob>(value: &Value) -> serde_json::Result<J> {
+    let status = &value["status"];
+    if !status.is_null() && !status.is_object() {
+        return Err(serde_json::Error::custom("status: must be an object"));
+    }
+    let job = J::deserialize(value)?;
+    match job.status().is_none_or(JobStatus::is_sound) {
+        true => Ok(job),
+        false => Err(serde_json::Error::custom(
+            "status: must not contain invalid values",
+        )),
+    }
+}
+
+/// Returns an encoded status, extended with the stored fields that are specific to the kind.
+fn with_other_fields(stored: &Value, encoded: &Value) -> Value {
+    let mut status = encoded.clone();
+    let others = stored.as_object().into_iter().flatten();
+    let others = others.filter(|(field, value)| !STATUS_FIELDS.contains(&field.as_str()) && !value.is_null());
+    if let Some(fields) = status.as_object_mut() {
+        for (field, value) in others {
+            fields.entry(field.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    status
+}
+
+impl<J: TrainingJob> StoredJob<J> {
+    /// Decodes a job from its text.
+    ///
+    /// # Errors
+    /// The text is not JSON, or its metadata cannot be decoded.
+    pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
+        // Nearly all objects are jobs, and are decoded without building a tree of all fields first.
+        match decode_text(text) {
+            Some(job) if text.trim_start().starts_with('{') => {
+                Ok(Self::of(job, without_managed_fields(text)?, Vec::new()))
+            }
+            _ => serde_json::from_str(text),
+        }
+    }
+
+    /// Decodes a job again from a text that was decoded before.
+    ///
+    /// # Errors
+    /// Only if the kind's decoder is not deterministic.
+    pub(crate) fn decode_again(text: &Arc<str>, valid: &Arc<OnceLock<()>>) -> serde_json::Result<Self> {
+        let (job, unsound) = match decode_text(text) {
+            Some(job) => (job, Vec::new()),
+            None => decode_value(&mut serde_json::from_str(text)?)?,
+        };
+        Ok(Self::Job {
+            job: Box::new(job),
+            text: text.clone(),
+            valid: valid.clone(),
+            unsound,
+        })
+    }
+
+    /// Creates a job that has not been validated yet.
+    fn of(job: J, text: String, unsound: Vec<&'static str>) -> Self {
+        Self::Job {
+            job: Box::new(job),
+            text: text.into(),
+            valid: Arc::default(),
+            unsound,
+        }
+    }
+
+    /// Returns the status fields with invalid values, which another writer stored.
+    pub(crate) fn unsound(&self) -> &[&'static str] {
+        match self {
+            Self::Job { unsound, .. } | Self::Unreadable { unsound, .. } => unsound,
+        }
+    }
+
+    pub(crate) fn status(&self) -> JobStatus {
+        match self {
+            Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
+            Self::Unreadable { status, .. } => (**status).clone(),
+        }
+    }
+
+    /// Returns true if its status has any conditions.
+    pub(crate) fn has_begun(&self) -> bool {
+        match self {
+            Self::Job { job, .. } => job.status().is_some_and(|status| !status.conditions.is_empty()),
+            Self::Unreadable { status, .. } => !status.conditions.is_empty(),
+        }
+    }
+
+    /// Marks the job as valid if an earlier version was valid and its author has not changed it since. `spec_fingerprint`
+    /// is the value of [`spec_fingerprint`](Self::spec_fingerprint) for that version. A version from before a restore of etcd
+    /// does not count as an earlier version.
+    pub(crate) fn inherit_validity(&self, known: &OnceLock<()>, spec_fingerprint: u64) {
+        if let Self::Job { valid, .. } = self
+            && known.get().is_some()
+            && self.meta().generation.is_some()
+            && self.spec_fingerprint() == spec_fingerprint
+        {
+            valid.get_or_init(|| ());
+        }
+    }
+
+    /// Returns a fingerprint that changes if the author changes the job, and differs between jobs.
+    pub(crate) fn spec_fingerprint(&self) -> u64 {
+        let meta = self.meta();
+        let mut hasher = DefaultHasher::new();
+        (&meta.uid, meta.generation, &meta.labels, &meta.annotations).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Returns the merge patch that turns the stored status `old` into `next`.
+    ///
+    /// The patch is as small as possible. If the result would not decode as `next`, the patch replaces the whole
+    /// status.
+    ///
+    /// # Errors
+    /// A status cannot be converted to JSON.
+    pub(crate) fn status_change(
+        &self,
+        old: &JobStatus,
+        next: &JobStatus,
+        topology: Option<&Topology<'_>>,
+    ) -> serde_json::Result<Value> {
+        let stored = self.stored_status()?;
+        if self.unsound().is_empty() {
+            let change = self.least_change(old, next, topology, &stored)?;
+            let mut after = stored.clone();
+            merge_patch::apply(&mut after, &change);
+            if stored.is_null() || self.would_read(&after, next) {
+                return Ok(change);
+            }
+        }
+        let encoded = match self {
+            Self::Job { job, .. } => job.encode_status(next, topology)?,
+            Self::Unreadable { .. } => serde_json::to_value(next)?,
+        };
+        let with_others = with_other_fields(&stored, &encoded);
+        let wanted = match self.would_read(&with_others, next) {
+            true => with_others,
+            false => encoded,
+        };
+        Ok(difference(&stored, wanted))
+    }
+
+    /// Returns the difference between two encoded statuses; the kind's own fields are compared with the stored ones.
+    fn least_change(
+        &self,
+        old: &JobStatus,
+        next: &JobStatus,
+        topology: Option<&Topology<'_>>,
+        stored: &Value,
+    ) -> serde_json::Result<Value> {
+        let shared = serde_json::to_value(old)?;
+        let Self::Job { job, .. } = self else {
+            return Ok(difference(&shared, serde_json::to_value(next)?));
+        };
+        // Validation reports the errors in the annotations.
+        let annotated = annotations::apply(&**job, &mut FieldErrors::default());
+        let job = &*annotated.job;
+        let next = job.encode_status(next, topology)?;
+        let mut before = match job.status() {
+            Some(_) => job.encode_status(old, topology)?,
+            None => shared.clone(),
+        };
+        // The previous values of the kind's own fields are the stored ones, whoever wrote them.
+        if let (Some(fields), Some(next)) = (before.as_object_mut(), next.as_object()) {
+            fields.retain(|field, _| shared.get(field).is_some());
+            for field in next.keys().filter(|field| shared.get(field).is_none()) {
+                let value = stored.get(field).cloned();
+                fields.extend(value.map(|value| (field.clone(), value)));
+            }
+        }
+        Ok(difference(&before, next))
+    }
+
+    fn stored_status(&self) -> serde_json::Result<Value> {
+        match self {
+            Self::Job { text, .. } => Ok(serde_json::from_str::<StoredStatus>(text)?.status),
+            Self::Unreadable { stored, .. } => Ok((**stored).clone()),
+        }
+    }
+
+    /// Returns true if this status would decode as `next`, without invalid values.
+    fn would_read(&self, status: &Value, next: &JobStatus) -> bool {
+        let same = |read: &JobStatus| serde_json::to_value(read).ok() == serde_json::to_value(next).ok();
+        match self {
+            Self::Job { text, .. } => {
+                let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+                    return false;
+                };
+                value["status"] = status.clone();
+                decode_strictly::<J>(&value).is_ok_and(|job| job.status().is_some_and(same))
+            }
+            Self::Unreadable { .. } => {
+                let salvaged = JobStatus::salvage(status);
+                salvaged.unsound.is_empty() && same(&salvaged.status)
+            }
+        }
+    }
+}
+
+/// The raw status of an object.
+#[derive(Deserialize)]
+struct StoredStatus {
+    #[serde(default)]
+    status: Value,
+}
+
+/// Decodes a job from its text. Returns `None` if its status is one that no controller writes.
+fn decode_text<J: TrainingJob>(text: &str) -> Option<J> {
+    #[derive(Deserialize)]
+    struct Status<'a> {
+        #[serde(borrow, default)]
+        status: Option<&'a RawValue>,
+    }
+    let job: J = serde_json::from_str(text).ok()?;
+    let stored: Status<'_> = serde_json::from_str(text).ok()?;
+    // Derived code also decodes an array.
+    let is_object = stored.status.is_none_or(|status| status.get().starts_with('{'));
+    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some(job)
+}
+
+/// The field with the managers of all fields: a third of a job's text, and never read.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// Returns the text of an object without its managed fields.
+fn without_managed_fields(object: &str) -> serde_json::Result<String> {
+    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let mut members: Members<'_> = serde_json::from_str(object)?;
+    let Some(meta) = members.get("metadata") else {
+        return Ok(object.to_owned());
+    };
+    let mut meta: Members<'_> = serde_json::from_str(meta.get())?;
+    meta.remove(MANAGED_FIELDS);
+    let meta = serde_json::value::to_raw_value(&meta)?;
+    members.insert("metadata".into(), &meta);
+    serde_json::to_string(&members)
+}
+
+impl<J: TrainingJob> Resource for StoredJob<J> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        J::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        J::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        J::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        J::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Job { job, .. } => job.meta(),
+            Self::Unreadable { meta, .. } => meta,
+        }
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match self {
+            Self::Job { job, .. } => job.meta_mut(),
+            Self::Unreadable { meta, .. } => meta,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The state that all reconcilers share: client, timeouts, caches, queue, clock.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::{Api, Client, Resource};
+
+use kube_follow::CallTimeout;
+use kube_follow::{Event, Parse, Watch};
+use training_job::job::Settings;
+use training_job::plan::observed::Observed;
+
+use super::cache::children::Children;
+use super::calls::CallLimiter;
+use super::clock::Clock;
+use super::events::Recorder;
+use super::freed_capacity::FreedCapacity;
+use super::metrics::Metrics;
+use super::queue::Queue;
+
+pub(super) struct Context {
+    pub(super) client: Client,
+    pub(super) timeout: CallTimeout,
+    pub(super) watch_timeout: Duration,
+    pub(super) namespace: Option<String>,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) queue: Queue,
+    pub(super) children: Mutex<Children>,
+    pub(super) calls: CallLimiter,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
+    pub(super) freed_capacity: FreedCapacity,
+}
+
+impl Context {
+    /// Lists and watches the objects of a kind forever, and updates the metrics of the watch.
+    pub(super) async fn watch<K>(
+        &self,
+        api: Api<K>,
+        kind: &K::DynamicType,
+        labels: Option<String>,
+        parse: Parse<K>,
+        mut handle: impl FnMut(Event<K>),
+    ) where
+        K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    {
+        let resource = match K::group(kind) {
+            group if group.is_empty() => K::plural(kind).into_owned(),
+            group => format!("{}.{group}", K::plural(kind)),
+        };
+        let watch = Watch {
+            resource: resource.clone(),
+            labels,
+            call_timeout: self.timeout,
+            silence_timeout: self.watch_timeout,
+            parse,
+            ..Watch::of(api, kind)
+        };
+        watch
+            .run(|event| {
+                match event {
+                    Event::Failed => self.metrics.watch_failed(&resource),
+                    Event::Absent => self.metrics.absent(&resource, true),
+                    Event::ListDone => self.metrics.listed(&resource),
+                    _ => {}
+                }
+                if !matches!(event, Event::Failed | Event::Absent | Event::ListStarted) {
+                    self.metrics.event_received(&resource, self.clock.now());
+                }
+                handle(event);
+            })
+            .await;
+    }
+
+    /// Returns the cached children of a job.
+    pub(super) fn observe(&self, job: &impl Resource) -> Arc<Observed> {
+        let (namespace, uid) = (&job.meta().namespace, &job.meta().uid);
+        let mut observed = self.children().observe(
+            namespace.as_deref().unwrap_or_default(),
+            uid.as_deref().unwrap_or_default(),
+        );
+        if let Some(last_freed_at) = self.freed_capacity.last_freed_at() {
+            Arc::make_mut(&mut observed).capacity_freed_at = Some(last_freed_at);
+        }
+        observed
+    }
+
+    pub(super) fn children(&self) -> MutexGuard<'_, Children> {
+        // No code that holds the lock can leave the cache half-changed.
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,87 @@
+//! Step 1: reads the job and its children from the caches. A job whose cached copy may be outdated is read again.
+
+use std::sync::Arc;
+
+use kube::Api;
+use kube::api::ListParams;
+use kube_follow::{CallError, Version};
+
+use training_job::job::TrainingJob;
+
+use super::cache::jobs::{self, Reread};
+use super::cache::list_epoch::ObjectName;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
+use super::job_state::JobState;
+use super::reconciler::JobReconciler;
+use super::steps::Observation;
+
+impl<J: TrainingJob> JobReconciler<J> {
+    /// Returns the cached job and its children. An uncertain job is read again first. Returns `None` if the job is
+    /// gone or another job has its name.
+    ///
+    /// # Errors
+    /// The job is uncertain, and reading it failed.
+    pub(super) async fn observe(
+        &self,
+        context: &Context,
+        cached: &Arc<StoredJob<J>>,
+        state: &mut JobState,
+    ) -> Result<Option<Observation<J>>, CallError> {
+        let job = self.confirm(context, cached.clone(), state).await?;
+        let is_same = |job: &Arc<StoredJob<J>>| jobs::uid(&**job) == jobs::uid(&**cached);
+        Ok(job.filter(is_same).map(|job| Observation {
+            children: context.observe(&*job),
+            job,
+        }))
+    }
+
+    async fn confirm(
+        &self,
+        context: &Context,
+        mut cached: Arc<StoredJob<J>>,
+        state: &mut JobState,
+    ) -> Result<Option<Arc<StoredJob<J>>>, CallError> {
+        let name = jobs::name(&cached);
+        while state
+            .uncertain
+            .as_ref()
+            .is_some_and(|why| why.still_applies(&cached))
+        {
+            let epoch = self.jobs().epoch();
+            let (job, version) = read_job(context, &name).await?;
+            let reread = self.jobs().reread(&cached, epoch, job, version);
+            match reread {
+                Reread::Current(job) => {
+                    state.uncertain = None;
+                    cached = job;
+                }
+                Reread::Gone(uid) => {
+                    uid.iter().for_each(|uid| self.forget(context, &name.0, uid));
+                    return Ok(None);
+                }
+                Reread::Stale => {
+                    let Some(now) = self.jobs().get(&name) else {
+                        return Ok(None);
+                    };
+                    cached = now;
+                }
+            }
+        }
+        state.uncertain = None;
+        Ok(Some(cached))
+    }
+}
+
+/// Returns the job of this name from the server, if it exists, and the version of that state.
+async fn read_job<J: TrainingJob>(
+    context: &Context,
+    (namespace, name): &ObjectName,
+) -> Result<(Option<StoredJob<J>>, Version), CallError> {
+    let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), namespace);
+    // A list has a version of its own, and needs no permission that the operator lacks.
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let list = context.timeout.call(api.list(&params)).await?;
+    let version = list.metadata.resource_version.as_deref().map(Version::parse);
+    Ok((list.items.into_iter().next(), version.unwrap_or_default()))
+}

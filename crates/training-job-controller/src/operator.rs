@@ -1,0 +1,216 @@
+//! The run loop: starts the watches first, then the workers that reconcile queued jobs.
+
+use std::collections::BTreeSet;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use kube_follow::CallTimeout;
+use kube_follow::DEFAULT_SILENCE_TIMEOUT;
+use training_job::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
+use training_job::plan::ChildKind;
+use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
+
+use super::cache::children::Children;
+use super::calls::CallLimiter;
+use super::clock::{Clock, SystemClock};
+use super::context::Context;
+use super::events::Recorder;
+use super::freed_capacity::FreedCapacity;
+use super::metrics::Metrics;
+use super::queue::Queue;
+use super::reconciler::{Boxed, JobReconciler, Reconciler};
+
+/// The time that calls in flight have to finish when the operator stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Options of an operator.
+#[derive(Clone)]
+pub struct Options {
+    /// The namespace to work in; all if unset.
+    pub namespace: Option<String>,
+    /// Settings that apply to every job.
+    pub settings: Settings,
+    /// Number of jobs reconciled at once, at least 1; default 16.
+    pub concurrency: usize,
+    /// Maximum number of writes in flight for all jobs together, at least 1; default 64. The operator uses fewer if
+    /// latency grows with the number of writes.
+    pub calls: usize,
+    /// Timeout of one API call; default 30 s. A call that takes longer is abandoned, and the next reconcile finds out
+    /// whether it took effect.
+    pub call_timeout: Duration,
+    /// Time without data after which a watch counts as dead and is restarted; default 130 s. The server is requested
+    /// to end the watch a little earlier. An API server sends something each minute: a shorter timeout restarts
+    /// healthy watches too, and only detects dead connections sooner.
+    pub watch_timeout: Duration,
+    /// Source of the current time; default the system clock.
+    pub clock: Arc<dyn Clock>,
+    /// Metrics that the operator updates; by default they are not exported.
+    pub metrics: Metrics,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            settings: Settings::default(),
+            concurrency: 16,
+            calls: 64,
+            call_timeout: CallTimeout::default().0,
+            watch_timeout: DEFAULT_SILENCE_TIMEOUT,
+            clock: Arc::new(SystemClock),
+            metrics: Metrics::default(),
+        }
+    }
+}
+
+/// An operator for any number of kinds of jobs.
+///
+/// The client should not retry by itself (`kube::Config::default_retry = false`), because the operator makes every
+/// retry, per job and with bounds.
+pub struct Operator {
+    pub(super) context: Context,
+    pub(super) kinds: Vec<Box<dyn Reconciler>>,
+    ready: watch::Sender<bool>,
+}
+
+impl Operator {
+    /// Creates an operator without kinds.
+    pub fn new(client: Client, options: Options) -> Self {
+        let timeout = CallTimeout(options.call_timeout);
+        let calls = CallLimiter::new(options.calls, timeout);
+        let context = Context {
+            recorder: Recorder::new(client.clone(), calls.clone()),
+            client,
+            timeout,
+            watch_timeout: options.watch_timeout,
+            namespace: options.namespace,
+            settings: options.settings,
+            children: Mutex::new(Children::new(options.clock.clone())),
+            clock: options.clock,
+            queue: Queue::new(options.concurrency),
+            calls,
+            metrics: options.metrics,
+            freed_capacity: FreedCapacity::default(),
+        };
+        Self {
+            context,
+            kinds: Vec::new(),
+            ready: watch::Sender::new(false),
+        }
+    }
+
+    /// Adds the jobs of type `J`.
+    #[must_use]
+    pub fn manage<J: TrainingJob>(mut self) -> Self {
+        let number = self.kinds.len();
+        self.kinds.push(Box::new(JobReconciler::<J>::new(number)));
+        self
+    }
+
+    /// Returns a receiver that becomes true when the first lists of all kinds are complete.
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// Runs forever. Dropping the future stops the operator between two calls; the next operator continues its work.
+    pub async fn run(self) {
+        self.run_until(std::future::pending()).await;
+    }
+
+    /// Runs until `stop` completes. Then it finishes the reconciles in progress and sends the queued events, but starts no
+    /// reconcile. Calls that take longer than 10 s are abandoned.
+    pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
+        let context = &self.context;
+        let mut listed = Vec::new();
+        let mut watches: Vec<Boxed<'_>> = Vec::new();
+        for kind in &self.kinds {
+            let done = watch::Sender::new(false);
+            listed.push(done.subscribe());
+            watches.push(kind.watch(context, done));
+        }
+        for child in self.child_kinds() {
+            let done = watch::Sender::new(false);
+            listed.push(done.subscribe());
+            watches.push(match child {
+                ChildKind::Pod => Box::pin(self.watch_children::<PodRecord>(child, done)),
+                ChildKind::Service => Box::pin(self.watch_children::<ServiceRecord>(child, done)),
+                ChildKind::Object(_) => Box::pin(self.watch_children::<ObjectRecord>(child, done)),
+            });
+        }
+        let lists = async {
+            for mut list in listed {
+                // The senders live as long as the watches, and these never end.
+                let _ = list.wait_for(|done| *done).await;
+            }
+        };
+        let work = async {
+            let mut stop = pin!(stop);
+            tokio::select! {
+                biased;
+                () = &mut stop => return Instant::now(),
+                () = lists => {},
+            }
+            self.ready.send_replace(true);
+            self.work(stop).await
+        };
+        let work = async {
+            let end = work.await;
+            context.recorder.close(end);
+        };
+        // Biased in this order, so that a reconcile sees everything received so far, and equal runs have the same
+        // order.
+        tokio::select! {
+            biased;
+            _ = join_all(watches) => {},
+            _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
+        }
+    }
+
+    /// Returns the child kinds of all job kinds, without duplicates.
+    fn child_kinds(&self) -> Vec<ChildKind> {
+        let mut objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
+        let gangs = self.context.settings.gang_scheduler.as_ref();
+        objects.extend(gangs.map(GangScheduler::pod_group));
+        let objects = objects.into_iter().map(ChildKind::from);
+        let objects = objects.filter(|kind| matches!(kind, ChildKind::Object(_)));
+        [ChildKind::Pod, ChildKind::Service]
+            .into_iter()
+            .chain(objects)
+            .collect()
+    }
+
+    /// Reconciles jobs until `stop` completes, then finishes the reconciles in progress. Returns the deadline for all
+    /// calls.
+    async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Instant {
+        let mut reconciles = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(key) = reconciles.next() => self.context.queue.done(&key),
+                (key, waited) = self.context.queue.next() => {
+                    reconciles.push(async move {
+                        if let Some(kind) = self.kinds.get(key.kind) {
+                            kind.reconcile(&self.context, &key, waited).await;
+                        }
+                        key
+                    });
+                }
+            }
+        }
+        let end = Instant::now() + SHUTDOWN_TIMEOUT;
+        let rest = async { while reconciles.next().await.is_some() {} };
+        if timeout_at(end, rest).await.is_err() {
+            tracing::warn!("abandoned the calls in flight; the next leader reads their outcome");
+        }
+        end
+    }
+}

@@ -1,0 +1,248 @@
+//! An operator as a process (feature `process`): flags, logs, health, metrics, leader election, signals.
+//!
+//! ```no_run
+//! # use clap::Parser;
+//! # use training_job_controller::process::{Flags, Kinds};
+//! /// Runs my jobs.
+//! #[derive(Parser)]
+//! struct Arguments {
+//!     #[command(flatten)]
+//!     flags: Flags,
+//! }
+//!
+//! # fn kinds() -> Kinds { Kinds::default() }
+//! fn main() -> std::process::ExitCode {
+//!     let arguments = Arguments::parse();
+//!     // Kinds::default().with::<MyJob>()
+//!     training_job_controller::process::main(&arguments.flags, kinds())
+//! }
+//! ```
+//!
+//! # Behavior
+//!
+//! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
+//!   `--metrics-bind-address`. A process is ready when the first lists of all kinds are complete, or when it is a standby
+//!   that could read the lease.
+//! * With `--leader-elect`, reconciles jobs only while it holds the lease, and blocks every write outside the time of the
+//!   lease. A process that loses the lease drops its caches and becomes a standby.
+//! * Retries failed calls per job with a backoff, and waits longer if the server requests it in `Retry-After`.
+//! * On SIGTERM or SIGINT, starts no further reconcile, finishes those in progress (at most 10 s), releases the lease, and
+//!   ends with exit code 0. A second signal ends the process immediately.
+//!
+//! # Permissions
+//!
+//! * For each kind: list, watch and delete on the jobs, patch on their status, update on their finalizers.
+//! * On pods, services, ConfigMaps and the other objects of its jobs ([`Framework::objects`](training_job::Framework::objects)):
+//!   get, list, watch, create, patch and delete.
+//! * On events: create.
+//! * For leader election: get, create and update on leases in the namespace of the lease.
+
+mod client;
+mod cluster;
+mod fence;
+mod flags;
+mod http;
+mod logs;
+mod program;
+mod retry_after;
+mod serve;
+mod settings;
+mod stop;
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::Operator;
+use training_job::admission::{self, DefinitionError, check_framework};
+use training_job::job::{SettingDefinition, TrainingJob};
+
+pub use cluster::{ClusterConfigError, cluster_config};
+pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
+pub use logs::start as start_logs;
+pub use program::Program;
+use program::program;
+pub use settings::SettingFlags;
+
+/// The kinds of job that an operator can run.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+#[derive(Clone, Debug)]
+struct Kind {
+    name: String,
+    manage: fn(Operator) -> Operator,
+    framework: fn() -> Result<(), DefinitionError>,
+    settings: &'static [SettingDefinition],
+}
+
+impl Kind {
+    /// Checks the declarations of the kind's author.
+    fn check(&self) -> Result<(), ProcessError> {
+        // The whole definition takes time and 12 MB, so it is checked only when it is printed.
+        (self.framework)()?;
+        let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
+        match self.settings.iter().find(|setting| !has_flag(setting)) {
+            None => Ok(()),
+            Some(setting) => Err(ProcessError::Setting {
+                kind: self.name.clone(),
+                setting: setting.name,
+            }),
+        }
+    }
+}
+
+impl Kinds {
+    /// Adds the jobs of type `J`.
+    #[must_use]
+    pub fn with<J: TrainingJob>(mut self) -> Self {
+        self.0.push(Kind {
+            name: J::kind(&()).into_owned(),
+            manage: Operator::manage::<J>,
+            framework: check_framework::<J>,
+            settings: J::FRAMEWORK.settings,
+        });
+        self
+    }
+
+    /// Returns the kinds with these names, or all kinds if there are no names.
+    fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
+        let named = names.iter().map(|name| self.named(name));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let wanted = |kind: &&Kind| names.is_empty() || named.contains(&kind.name.as_str());
+        Ok(self.0.iter().filter(wanted).cloned().collect())
+    }
+
+    /// Returns the kind of this name. An exact match takes precedence; otherwise the first kind that matches in any case is
+    /// used.
+    fn named(&self, name: &str) -> Result<&str, ProcessError> {
+        let known = || self.0.iter().map(|kind| kind.name.as_str());
+        let spelt_so = known().find(|known| *known == name);
+        let named = spelt_so.or_else(|| known().find(|known| known.eq_ignore_ascii_case(name)));
+        named.ok_or_else(|| ProcessError::Kind {
+            name: name.to_owned(),
+            known: known().collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// Prints the CRD of the kind `J` for a program's `crd` command.
+///
+/// Exit codes: 0, or 1 if the declarations of the kind are inconsistent. The reason is printed to standard error.
+pub fn print_definition<J: TrainingJob>() -> ExitCode {
+    let definition = admission::definition::<J>().map_err(|error| error.to_string());
+    match definition.and_then(|definition| admission::manifest(&definition)) {
+        Ok(manifest) => {
+            print!("{manifest}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error that prevents an operator from running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// A name in `--enable-scheme` that is not a kind of this program.
+    #[error("--enable-scheme: {name:?} is not supported; must be one of {known}")]
+    Kind {
+        /// The given name.
+        name: String,
+        /// The kinds of this program.
+        known: String,
+    },
+    /// The declarations of a kind are inconsistent.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// A setting of a kind without a flag.
+    #[error(
+        "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and install() before the command line is read"
+    )]
+    Setting {
+        /// The kind of job.
+        kind: String,
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// The flags of the leader election are inconsistent.
+    #[error("{0}")]
+    Election(&'static str),
+    /// An address that cannot be bound.
+    #[error("{flag} {address}: {error}")]
+    Listen {
+        /// The flag with the address.
+        flag: &'static str,
+        /// The value of the flag.
+        address: String,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The address or the credentials of the cluster cannot be read.
+    #[error("failed to find a cluster: {0}; set --kubeconfig or KUBECONFIG")]
+    Config(String),
+    /// The client for the cluster cannot be created.
+    #[error("failed to create a client for the cluster: {0}")]
+    Client(#[source] kube::Error),
+    /// An error of the operating system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Runs an operator for `kinds` until a signal ends it. A program calls it at the end of its `main`.
+///
+/// Exit codes: 0 after a signal, 1 if it cannot run, 2 for inconsistent flags.
+pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
+    logs::start(&flags.logs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(serve::run(flags, &kinds));
+            // Background tasks must not delay the end of the process.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            match error {
+                ProcessError::Kind { .. } | ProcessError::Election(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(names: &[&str]) -> Kinds {
+        let kind = |name: &&str| Kind {
+            name: (*name).to_owned(),
+            manage: |operator| operator,
+            framework: || Ok(()),
+            settings: &[],
+        };
+        Kinds(names.iter().map(kind).collect())
+    }
+
+    #[test]
+    fn kinds_are_enabled_by_their_spelling_or_else_in_any_case() {
+        let all = kinds(&["HOTJob", "ToyJob", "HotJob"]);
+        let enabled = |names: &[&str]| -> Result<Vec<String>, ProcessError> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let enabled = all.enabled(&names)?;
+            Ok(enabled.into_iter().map(|kind| kind.name).collect())
+        };
+        assert_eq!(enabled(&[]).unwrap(), ["HOTJob", "ToyJob", "HotJob"]);
+        assert_eq!(enabled(&["hotjob"]).unwrap(), ["HOTJob"]);
+        assert_eq!(enabled(&["HotJob", "toyjob"]).unwrap(), ["ToyJob", "HotJob"]);
+        assert!(enabled(&["HotJobs"]).is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! The name of a program, which determines its lease, its environment variables and its help. Two operators built on
+//! this library therefore do not compete for one lease.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use training_job::job::{SettingDefinition, TrainingJob};
+
+/// The program that runs an operator.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`.
+    pub name: String,
+    /// The name of the Lease for the election of a leader among its processes; a flag can override it.
+    pub lease: String,
+    /// A kind of job for examples in the help.
+    pub example_kind: Option<String>,
+    /// The settings of its kinds. Each setting is a flag on the command line.
+    pub settings: Vec<SettingDefinition>,
+}
+
+static PROGRAM: OnceLock<Program> = OnceLock::new();
+
+impl Program {
+    /// Creates a program with this name and the lease `<name>-leader`.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let in_lease = |c: char| match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') => c,
+            _ => '-',
+        };
+        let lease: String = name.chars().map(in_lease).collect();
+        Self {
+            lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
+            name,
+            example_kind: None,
+            settings: Vec::new(),
+        }
+    }
+
+    /// Adds a kind that the program runs. Its settings become flags, and the first kind is the example in help texts.
+    #[must_use]
+    pub fn kind<J: TrainingJob>(mut self) -> Self {
+        self.settings.extend_from_slice(J::FRAMEWORK.settings);
+        self.example_kind.get_or_insert_with(|| J::kind(&()).into_owned());
+        self
+    }
+
+    /// Makes this the program of the process. It must be called before the command line is parsed; otherwise the name
+    /// of the executable is used. Only the first call in a process has an effect.
+    pub fn install(self) {
+        let _ = PROGRAM.set(self);
+    }
+
+    /// Returns the environment variable of a flag. `flag` is the end of its name.
+    fn variable(&self, flag: &str) -> String {
+        let in_name = |c: char| match c.to_ascii_uppercase() {
+            c if c.is_ascii_alphanumeric() => c,
+            _ => '_',
+        };
+        let prefix: String = self.name.chars().map(in_name).collect();
+        format!("{prefix}_{flag}")
+    }
+}
+
+/// Returns the program of this process.
+pub(super) fn program() -> &'static Program {
+    PROGRAM.get_or_init(|| {
+        let executable = std::env::args_os().next().unwrap_or_default();
+        let name = Path::new(&executable).file_stem().unwrap_or_default();
+        match name.to_string_lossy() {
+            name if name.is_empty() => Program::new("operator"),
+            name => Program::new(name),
+        }
+    })
+}
+
+/// Returns the environment variable of a flag, such as `FARM_OPERATOR_LEADER_ELECT` for `LEADER_ELECT`.
+pub(super) fn variable(flag: &str) -> &'static str {
+    // The leak is small, because a command line is built once or twice in a process.
+    program().variable(flag).leak()
+}
+
+/// Returns the help text of `--enable-scheme`.
+pub(super) fn enable_scheme_help() -> String {
+    let example = program().example_kind.as_ref();
+    let example = example
+        .map(|kind| format!(", such as {kind}"))
+        .unwrap_or_default();
+    format!("Kind of job to run{example}; can be repeated [default: all kinds]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lease_and_variables_follow_from_the_name() {
+        let program = Program::new("Farm_operator2");
+        assert_eq!(program.lease, "farm-operator2-leader");
+        assert_eq!(program.variable("LEADER_ELECT"), "FARM_OPERATOR2_LEADER_ELECT");
+    }
+}

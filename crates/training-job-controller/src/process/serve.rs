@@ -1,0 +1,244 @@
+//! The main part of a process, between parsing its flags and its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::http::header::USER_AGENT;
+use k8s_controller::LeaderElection;
+use kube::{Client, Config};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+
+use crate::{Metrics, Operator, Options};
+use training_job::job::{GangScheduler, Settings};
+
+use super::cluster::{cluster_config, fallback};
+use super::fence::Fence;
+use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
+use super::program::program;
+use super::retry_after::RetryAfter;
+use super::stop::Stop;
+use super::{Kind, Kinds, ProcessError, client, http};
+
+/// Runs until a signal arrives.
+pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
+    let kinds = kinds.enabled(&flags.enable_scheme)?;
+    kinds.iter().try_for_each(Kind::check)?;
+    check_election(flags)?;
+    let stop = Stop::on_signals()?;
+    let config = config(flags).await?;
+    let state = State::default();
+    let mut registry = Registry::default();
+    let metrics = Metrics::default();
+    metrics.register(&mut registry);
+    registry.register(
+        "training_operator_leader",
+        "1 while this process reconciles jobs, 0 while it is a standby",
+        state.leading.clone(),
+    );
+    let metrics_listener = http::listen("--metrics-bind-address", &flags.metrics_bind_address).await?;
+    let health_listener =
+        http::listen("--health-probe-bind-address", &flags.health_probe_bind_address).await?;
+    let readiness = state.clone();
+    tokio::spawn(http::serve(
+        "metrics",
+        metrics_listener,
+        http::metrics(Arc::new(registry)),
+    ));
+    tokio::spawn(http::serve(
+        "health",
+        health_listener,
+        http::health(move || readiness.unready()),
+    ));
+    let work = Work {
+        flags,
+        kinds,
+        metrics,
+        state,
+        stop,
+    };
+    if flags.leader_elect {
+        work.by_election(config).await
+    } else {
+        let builder = client::builder(&config).map_err(ProcessError::Client)?;
+        work.lead(builder.with_layer(&RetryAfter).build()).await;
+        Ok(())
+    }
+}
+
+struct Work<'a> {
+    flags: &'a Flags,
+    kinds: Vec<Kind>,
+    metrics: Metrics,
+    state: State,
+    stop: Stop,
+}
+
+impl Work<'_> {
+    /// Runs the operator while this process holds the lease, and stands by otherwise.
+    async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
+        let flags = self.flags;
+        let namespace = flags.leader_election_namespace.clone();
+        let namespace = namespace
+            .or_else(|| fallback("MY_POD_NAMESPACE"))
+            .unwrap_or_else(|| config.default_namespace.clone());
+        let identity = identity();
+        let fence = Fence::new(
+            &namespace,
+            &flags.leader_election_id,
+            flags.leader_election_renew_deadline,
+        );
+        self.state.stand_by(fence.clone());
+        let client = || {
+            let builder = client::builder(&config).map_err(ProcessError::Client);
+            builder.map(|builder| builder.with_layer(&RetryAfter).with_layer(&fence).build())
+        };
+        // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
+        // connection of theirs.
+        let (client, for_lease) = (client()?, client()?);
+        let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
+            .with_lease_duration(flags.leader_election_lease_duration)
+            .with_renew_deadline(flags.leader_election_renew_deadline)
+            .with_retry_period(flags.leader_election_retry_period);
+        loop {
+            let leads = watch::Sender::new(false);
+            let term = election.with_lease(async {
+                leads.send_replace(true);
+                self.lead(client.clone()).await;
+            });
+            let give_up = async {
+                self.stop.clone().stopped().await;
+                if *leads.borrow() {
+                    // The term ends by itself, and releases the lease.
+                    std::future::pending::<()>().await;
+                }
+            };
+            let ended = tokio::select! {
+                biased;
+                ended = term => ended,
+                () = give_up => Some(()),
+            };
+            fence.close();
+            self.state.stand_by(fence.clone());
+            if ended.is_some() {
+                return Ok(());
+            }
+            tracing::warn!(identity, "lost the lease; this process is a standby");
+        }
+    }
+
+    async fn lead(&self, client: Client) {
+        let threads = usize::from(self.flags.controller_threads);
+        let options = Options {
+            namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
+            settings: Settings {
+                restart_scope: self.flags.default_restart_scope.map(Into::into),
+                clean_pods: self.flags.default_clean_pod_policy.into(),
+                force_delete_after: self.flags.force_delete_after,
+                cluster_domain: self.flags.cluster_domain.clone(),
+                accelerators: Arc::new(self.flags.accelerators.clone()),
+                gang_scheduler: GangScheduler::named(&self.flags.gang_scheduler_name),
+                values: Arc::new(self.flags.settings.0.clone()),
+                ..Settings::default()
+            },
+            concurrency: threads * JOBS_PER_THREAD,
+            calls: threads * CALLS_PER_THREAD,
+            metrics: self.metrics.clone(),
+            ..Options::default()
+        };
+        let operator = Operator::new(client, options);
+        let operator = self
+            .kinds
+            .iter()
+            .fold(operator, |operator, kind| (kind.manage)(operator));
+        let names = self.kinds.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
+        tracing::info!(
+            kinds = names.join(","),
+            namespace = self.flags.namespace,
+            "running jobs"
+        );
+        self.state.lead(operator.ready());
+        operator.run_until(self.stop.clone().stopped()).await;
+        tracing::info!("stopped");
+    }
+}
+
+#[derive(Clone, Default)]
+struct State {
+    leadership: Arc<Mutex<Leadership>>,
+    leading: Gauge,
+}
+
+#[derive(Default)]
+enum Leadership {
+    #[default]
+    Starting,
+    Standby(Fence),
+    Leading(watch::Receiver<bool>),
+}
+
+impl State {
+    fn stand_by(&self, fence: Fence) {
+        self.leading.set(0);
+        *self.lock() = Leadership::Standby(fence);
+    }
+
+    fn lead(&self, ready: watch::Receiver<bool>) {
+        self.leading.set(1);
+        *self.lock() = Leadership::Leading(ready);
+    }
+
+    fn unready(&self) -> Option<&'static str> {
+        match &*self.lock() {
+            Leadership::Starting => Some("starting"),
+            Leadership::Standby(fence) if fence.is_standing_by() => None,
+            Leadership::Standby(_) => Some("the lease has not been read yet"),
+            Leadership::Leading(ready) if *ready.borrow() => None,
+            Leadership::Leading(_) => Some("the first lists are not complete"),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Leadership> {
+        // The value is only ever replaced as a whole.
+        self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn config(flags: &Flags) -> Result<Config, ProcessError> {
+    // The operator makes all retries, per job and with bounds.
+    let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
+    let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
+    let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
+    // A name that is not a valid header value is left out.
+    if let Ok(agent) = agent.parse() {
+        config.headers.push((USER_AGENT, agent));
+    }
+    Ok(config)
+}
+
+/// Returns a unique name for this candidate: the name of the pod or the host, and a random number.
+fn identity() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));
+    let host = host.unwrap_or_else(|| program().name.clone());
+    format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+/// Checks the flags of the election, because the library panics on inconsistent durations.
+fn check_election(flags: &Flags) -> Result<(), ProcessError> {
+    let wrong = |why| Err(ProcessError::Election(why));
+    let lease = flags.leader_election_lease_duration;
+    if lease.subsec_nanos() != 0 || i32::try_from(lease.as_secs()).is_err() {
+        wrong("--leader-election-lease-duration must be whole seconds, at most 2147483647")
+    } else if flags.leader_election_renew_deadline >= lease {
+        wrong("--leader-election-renew-deadline must be less than --leader-election-lease-duration")
+    } else if flags.leader_election_retry_period >= flags.leader_election_renew_deadline {
+        wrong("--leader-election-retry-period must be less than --leader-election-renew-deadline")
+    } else if flags.leader_election_retry_period.is_zero() {
+        wrong("--leader-election-retry-period must be more than 0s")
+    } else if flags.leader_election_id.is_empty() {
+        wrong("--leader-election-id must not be empty")
+    } else {
+        Ok(())
+    }
+}

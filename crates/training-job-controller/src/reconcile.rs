@@ -1,0 +1,190 @@
+//! Reconciling one job: observe, validate, plan, apply, report.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::{Api, Resource};
+use kube_follow::millis;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+use training_job::api::JobStatus;
+use training_job::job::{ObjectKind, TrainingJob, object_kinds};
+use training_job::plan::Plan;
+use training_job::plan::observed::Observed;
+
+use super::apply::Applier;
+use super::cache::jobs;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
+use super::job_state::JobState;
+use super::queue::Key;
+use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::requeue::{self, MAX_SLEEP, Next};
+use super::steps::Applied;
+use super::validate::Validated;
+
+/// The data that the steps of one reconcile share.
+pub(super) struct Reconcile<'a, J> {
+    pub(super) reconciler: &'a JobReconciler<J>,
+    pub(super) context: &'a Context,
+    pub(super) job: &'a StoredJob<J>,
+    /// The status of the cached job, without its invalid values.
+    pub(super) stored_status: JobStatus,
+    pub(super) validated: Validated<'a, J>,
+    pub(super) state: &'a mut JobState,
+}
+
+impl<J: TrainingJob> JobReconciler<J> {
+    async fn reconcile_key(&self, context: &Context, key: &Key, waited: Duration) {
+        let name = (key.namespace.clone(), key.name.clone());
+        let Some(cached) = self.jobs().get(&name) else {
+            context.freed_capacity.set_waiting(key, false);
+            return;
+        };
+        let span = tracing::info_span!(
+            "reconcile",
+            kind = self.kind(),
+            namespace = key.namespace,
+            job = key.name,
+            generation = cached.meta().generation,
+            duration_ms = Empty,
+        );
+        self.reconcile_job(context, key, &cached, waited)
+            .instrument(span)
+            .await;
+    }
+
+    /// Reconciles a cached job. All its log lines are in the current span.
+    async fn reconcile_job(
+        &self,
+        context: &Context,
+        key: &Key,
+        cached: &Arc<StoredJob<J>>,
+        waited: Duration,
+    ) {
+        let uid = jobs::uid(cached);
+        let mut state = self.states().get(&uid).cloned().unwrap_or_default();
+        let started = Instant::now();
+        if let Some(at) = state.blocked_until.filter(|at| *at > started) {
+            context.queue.add_at(key.clone(), at);
+            return;
+        }
+        // One job's bug must not stop the others.
+        let next = AssertUnwindSafe(self.five_steps(context, key, cached, &mut state))
+            .catch_unwind()
+            .await;
+        let next = next.unwrap_or_else(|_| Next::Failed("the reconcile panicked".into(), None));
+        let failed = matches!(next, Next::Failed(..));
+        let duration = started.elapsed();
+        Span::current().record("duration_ms", millis(duration));
+        context
+            .metrics
+            .reconciled(J::FRAMEWORK.name, waited, duration, failed);
+        tracing::debug!(failed, "reconciled");
+        requeue::schedule(context, &self.kind(), key, next, &mut state);
+        // The state of a job that was deleted meanwhile has been removed and must not return.
+        let current = self.jobs().get(&jobs::name(cached));
+        if current.is_some_and(|job| jobs::uid(&*job) == uid) {
+            self.states().insert(uid, state);
+        }
+    }
+
+    async fn five_steps(
+        &self,
+        context: &Context,
+        key: &Key,
+        cached: &Arc<StoredJob<J>>,
+        state: &mut JobState,
+    ) -> Next {
+        // Observe.
+        let observation = match self.observe(context, cached, state).await {
+            Ok(Some(observation)) => observation,
+            Ok(None) => return Next::Now,
+            Err(error) => return Next::Failed(error.into(), Some(Instant::now() + MAX_SLEEP)),
+        };
+        let job = &*observation.job;
+
+        // Validate.
+        let mut reconcile = Reconcile {
+            reconciler: self,
+            context,
+            job,
+            stored_status: job.status(),
+            validated: job.validate(&context.settings),
+            state,
+        };
+
+        // Plan.
+        let mut plan = reconcile.plan(&observation.children);
+        context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
+        if plan.delete_job {
+            return reconcile.delete_job().await;
+        }
+        let deferred = reconcile.state.defer_creates(job.meta().generation, &mut plan);
+
+        // Apply.
+        let acted = plan.changes_children();
+        let mut applied = if acted {
+            let applier = Applier::new(context, job);
+            applier.apply(&plan, &reconcile.validated).await
+        } else {
+            Applied::default()
+        };
+        applied.acted = acted;
+        applied.deferred = deferred;
+        reconcile.state.record(&applied);
+
+        // Report the current state, which includes our own writes.
+        let next_plan = if acted {
+            reconcile.plan(&context.observe(job))
+        } else {
+            plan
+        };
+        let written = reconcile.write_status(&next_plan).await;
+        reconcile.send_events(&applied, &next_plan, &written);
+        requeue::decide(context, &applied, &next_plan, written)
+    }
+}
+
+impl<J: TrainingJob> Reconcile<'_, J> {
+    fn plan(&self, children: &Observed) -> Plan {
+        let now = self.context.clock.now();
+        self.validated
+            .plan(&self.stored_status, self.job.unsound(), children, now)
+    }
+}
+
+impl<J: TrainingJob> Reconciler for JobReconciler<J> {
+    fn kind(&self) -> String {
+        J::kind(&()).into_owned()
+    }
+
+    fn controller(&self) -> &'static str {
+        J::FRAMEWORK.controller
+    }
+
+    fn objects(&self) -> Vec<ObjectKind> {
+        object_kinds::<J>()
+    }
+
+    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a> {
+        Box::pin(async move {
+            let handle = |event| self.on_job_event(context, event, &listed);
+            let client = context.client.clone();
+            let api = match &context.namespace {
+                Some(namespace) => Api::namespaced(client, namespace),
+                None => Api::all(client),
+            };
+            context.watch(api, &(), None, StoredJob::read, handle).await;
+        })
+    }
+
+    fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a> {
+        Box::pin(self.reconcile_key(context, key, waited))
+    }
+}

@@ -1,0 +1,66 @@
+//! The state of the reconciler of one kind: the cached jobs, and a record for each job.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use training_job::job::{ObjectKind, TrainingJob};
+
+use super::cache::jobs::Jobs;
+use super::context::Context;
+use super::job_state::JobState;
+use super::queue::Key;
+
+/// Reconciles the jobs of one kind, independent of its Rust type.
+pub(super) trait Reconciler: Send + Sync {
+    /// The name of the kind, as in owner references.
+    fn kind(&self) -> String;
+    /// The value of the label that selects the children of its jobs in a watch.
+    fn controller(&self) -> &'static str;
+    /// The kinds of objects that its jobs have in addition to pods and services.
+    fn objects(&self) -> Vec<ObjectKind>;
+    /// Watches the jobs forever, and sets `listed` to true when the first list is complete.
+    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a>;
+    /// Reconciles one job, and queues it again if another reconcile is due. `waited` is the time that it spent in the
+    /// queue.
+    fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a>;
+}
+
+pub(super) type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Reconciles the jobs of type `J`.
+pub(super) struct JobReconciler<J> {
+    /// The index of the kind in the operator's list.
+    pub(super) number: usize,
+    jobs: Mutex<Jobs<J>>,
+    /// Job states by UID.
+    states: Mutex<HashMap<String, JobState>>,
+}
+
+impl<J: TrainingJob> JobReconciler<J> {
+    pub(super) fn new(number: usize) -> Self {
+        Self {
+            number,
+            jobs: Mutex::default(),
+            states: Mutex::default(),
+        }
+    }
+
+    pub(super) fn jobs(&self) -> MutexGuard<'_, Jobs<J>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn states(&self) -> MutexGuard<'_, HashMap<String, JobState>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the state and children of a deleted job.
+    pub(super) fn forget(&self, context: &Context, namespace: &str, uid: &str) {
+        self.states().remove(uid);
+        context.children().forget(namespace, uid);
+    }
+}

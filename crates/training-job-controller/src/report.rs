@@ -1,0 +1,174 @@
+//! Step 5: writes the status as one merge patch of the changes, and sends the events.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kube::Resource;
+use kube::api::{Patch, PatchParams, Request};
+use kube_follow::CallError;
+use serde::de::Error as _;
+use serde_json::json;
+use tokio::time::Instant;
+
+use training_job::api::JobStatus;
+use training_job::job::TrainingJob;
+use training_job::plan::Plan;
+
+use super::answers::Answer;
+use super::cache::stored_job::StoredJob;
+use super::calls::Urgency;
+use super::events;
+use super::job_state::Uncertain;
+use super::reconcile::Reconcile;
+use super::reconciler::Reconciler;
+use super::steps::{Applied, StatusWrite};
+
+/// Minimum time for which changes of counts alone are collected before they are written.
+const MIN_COLLECT_COUNTS: Duration = Duration::from_secs(1);
+
+/// The same time as a number of calls, because slow calls mean that related changes arrive more slowly.
+const COLLECT_COUNTS_LATENCIES: u32 = 20;
+
+/// The maximum, independent of recent latency, because a single slow call is not representative.
+const MAX_COLLECT_COUNTS: Duration = Duration::from_secs(10);
+
+impl<J: TrainingJob> Reconcile<'_, J> {
+    /// Writes the plan's status if it changed and the write is due.
+    ///
+    /// # Errors
+    /// The call failed. The job is uncertain if the state on the server is unknown.
+    pub(super) async fn write_status(&mut self, plan: &Plan) -> Result<StatusWrite, CallError> {
+        let (context, job) = (self.context, self.job);
+        let Some(change) = &plan.status else {
+            self.state.counts_changed_at = None;
+            return Ok(StatusWrite::NotNeeded);
+        };
+        if !change.urgent {
+            let in_calls = context.calls.latency() * COLLECT_COUNTS_LATENCIES;
+            let collect = in_calls.clamp(MIN_COLLECT_COUNTS, MAX_COLLECT_COUNTS);
+            let due = *self.state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
+            if Instant::now() < due {
+                return Ok(StatusWrite::Deferred(due));
+            }
+        }
+        if let Some(due) = self.state.status_writes.due() {
+            return Ok(StatusWrite::Deferred(due));
+        }
+        self.state.status_writes.record();
+        let epoch = self.reconciler.jobs().epoch();
+        let answer = match self.patch_status(&change.status).await {
+            Ok(answer) => answer,
+            // The server refuses every write of an invalid job until it is edited.
+            Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
+                let (namespace, name) = (&job.meta().namespace, &job.meta().name);
+                let problem = error.message();
+                tracing::warn!(
+                    kind = self.reconciler.kind(),
+                    namespace,
+                    job = name,
+                    problem,
+                    "failed to write the status of an invalid job"
+                );
+                return Ok(StatusWrite::Refused);
+            }
+            Err(error) => {
+                self.state.uncertain = Uncertain::after_error(&error, job);
+                return Err(error);
+            }
+        };
+        let changed = answer.meta().resource_version != job.meta().resource_version;
+        if changed {
+            let meta = job.meta();
+            context.metrics.status_stored(
+                J::FRAMEWORK.name,
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.creation_timestamp.as_ref().map(|t| t.0),
+                &self.stored_status,
+                &change.status,
+            );
+        }
+        if !self.reconciler.jobs().answered(answer, epoch) {
+            self.state.uncertain = Some(Uncertain::Unanswered);
+        }
+        if !changed {
+            return Ok(StatusWrite::Ignored);
+        }
+        self.state.counts_changed_at = None;
+        Ok(StatusWrite::Stored)
+    }
+
+    /// Sends the events of the completed actions, and the events of the plan that have not been sent yet.
+    pub(super) fn send_events(
+        &mut self,
+        applied: &Applied,
+        plan: &Plan,
+        written: &Result<StatusWrite, CallError>,
+    ) {
+        let (context, job) = (self.context, self.job);
+        let new = self.state.new_events(applied, plan, written.as_ref().ok());
+        let done = events::for_applied(applied);
+        let now = context.clock.now();
+        let meta = job.meta();
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let ends =
+            plan.status.as_ref().is_some_and(|s| s.status.is_finished()) && !job.status().is_finished();
+        let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
+        for event in &new {
+            events::log(
+                &self.reconciler.kind(),
+                namespace,
+                name,
+                failure.filter(|_| event.warning),
+                event,
+            );
+        }
+        for (order, event) in (0..).zip(done.iter().chain(&new)) {
+            let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
+            context.recorder.record(job, event, at, ends);
+        }
+    }
+
+    /// Patches the stored status to `next`, and returns the stored job.
+    ///
+    /// The patch names the version that `next` was computed from, so it never overwrites a status that this controller
+    /// has not seen.
+    ///
+    /// # Errors
+    /// Code 409 if the job has changed since; code 404 if it is gone; no code if the response is about another object.
+    async fn patch_status(&self, next: &JobStatus) -> Result<StoredJob<J>, CallError> {
+        let (context, job) = (self.context, self.job);
+        let meta = job.meta();
+        let (namespace, name) = (
+            meta.namespace.clone().unwrap_or_default(),
+            meta.name.clone().unwrap_or_default(),
+        );
+        let change = job
+            .status_change(&self.stored_status, next, self.validated.topology())
+            .map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        let patch = json!({
+            "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
+            "status": change,
+        });
+        let path = StoredJob::<J>::url_path(&(), Some(&namespace));
+        let patch = Patch::Merge(patch);
+        let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
+        let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
+        let answer = context
+            .calls
+            .call(
+                Urgency::Status,
+                meta.uid.as_deref().unwrap_or_default(),
+                0,
+                context.client.request_text(request),
+            )
+            .await?;
+        let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        if answer.meta().uid == meta.uid {
+            Ok(answer)
+        } else {
+            let error = serde_json::Error::custom("the response is about another object");
+            Err(CallError::Api(kube::Error::SerdeError(error)))
+        }
+    }
+}

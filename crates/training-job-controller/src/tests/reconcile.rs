@@ -1,0 +1,279 @@
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::{Client, Resource};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::super::clock::Clock;
+use super::super::job_state::JobState;
+use super::super::operator::{Operator, Options};
+use super::super::reconciler::{JobReconciler, Reconciler};
+use super::toy::{MADE, ToyJob, job};
+use kube_follow::Event;
+use training_job::plan::ChildKind;
+use training_job::plan::observed::ServiceRecord;
+
+/// A reconciler of one kind, its operator, and a flag for the completed first list.
+struct Bench {
+    operator: Operator,
+    kind: JobReconciler<ToyJob>,
+    listed: watch::Sender<bool>,
+}
+
+impl Bench {
+    /// Creates a bench whose calls never get a response.
+    fn new() -> Self {
+        let deaf = |_| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
+        Self::with(
+            Client::new(tower::service_fn(deaf), "default"),
+            Options::default(),
+        )
+    }
+
+    fn with(client: Client, options: Options) -> Self {
+        Self {
+            operator: Operator::new(client, options).manage::<ToyJob>(),
+            kind: JobReconciler::new(0),
+            listed: watch::Sender::new(false),
+        }
+    }
+
+    fn take(&self, event: Event<super::super::cache::stored_job::StoredJob<ToyJob>>) {
+        self.kind
+            .on_job_event(&self.operator.context, event, &self.listed);
+    }
+
+    /// Returns the UIDs of the jobs with a stored state.
+    fn remembered(&self) -> Vec<String> {
+        self.kind.states().keys().cloned().collect()
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_a_job_is_removed_with_it() {
+    let lists = |job| vec![Event::ListStarted, Event::Listed(job), Event::ListDone];
+    let ends = [
+        vec![Event::Deleted(job("a", 7))],
+        vec![Event::Applied(job("b", 7))],
+        lists(job("b", 7)),
+        vec![Event::ListStarted, Event::ListDone],
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let bench = Bench::new();
+        lists(job("a", 5)).into_iter().for_each(|event| bench.take(event));
+        assert!(*bench.listed.borrow());
+        bench.kind.states().insert("a".to_owned(), JobState::default());
+        bench.take(Event::Applied(job("a", 6)));
+        assert_eq!(bench.remembered(), ["a"], "{number}: it has changed");
+        end.into_iter().for_each(|event| bench.take(event));
+        assert_eq!(bench.remembered(), [""; 0], "{number}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_without_a_name_is_ignored() {
+    let nameless = || {
+        let mut job = job("a", 5);
+        job.meta_mut().name = None;
+        job
+    };
+    for event in [Event::Listed(nameless()), Event::Applied(nameless())] {
+        let bench = Bench::new();
+        bench.take(event);
+        assert_eq!(bench.kind.jobs().all().count(), 0);
+    }
+}
+
+/// A clock that stands still unless it is set; seconds since 1970.
+struct FrozenClock(AtomicI64);
+
+impl Clock for FrozenClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0.load(Ordering::Relaxed)).unwrap()
+    }
+}
+
+/// Returns a client of a server without services, which takes 20 s to respond 404. Deletes are recorded.
+fn without_services(clock: Arc<FrozenClock>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
+    let answer = move |request: http::Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let (code, body) = match request.method().as_str() {
+            "DELETE" if path.contains("/services/") => {
+                clock.0.fetch_add(20, Ordering::Relaxed);
+                let details = json!({"name": name, "kind": "services"});
+                let status = json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound",
+                    "code": 404, "details": details});
+                (404, status)
+            }
+            _ => (200, json!({"kind": "Status", "status": "Success"})),
+        };
+        if request.method() == "DELETE" {
+            deleted.lock().unwrap().push(name);
+        }
+        let answer = http::Response::builder()
+            .status(code)
+            .body(Body::from(body.to_string().into_bytes()))
+            .unwrap();
+        async move { Ok::<_, std::io::Error>(answer) }
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+/// No watch event follows that would cause the second reconcile.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted() {
+    let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
+    let ended: Value = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {
+            "specs": {"Worker": {"replicas": 1, "template": template}},
+            "runPolicy": {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 10},
+        },
+        "status": {
+            "conditions": [{"type": "Succeeded", "status": "True", "reason": "", "message": ""}],
+            "startTime": "2030-01-01T00:00:00Z", "completionTime": "2030-01-01T00:01:00Z",
+        },
+    });
+    let service = json!({
+        "metadata": {
+            "name": "job-worker-0", "namespace": "ns", "uid": "s", "resourceVersion": "4",
+            "ownerReferences":
+                [{"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": "a", "controller": true}],
+        },
+    });
+    let end: Timestamp = "2030-01-01T00:01:00Z".parse().unwrap();
+    let clock = Arc::new(FrozenClock(AtomicI64::new(end.as_second() + 1)));
+    let deleted = Arc::new(Mutex::new(Vec::new()));
+    let options = Options {
+        clock: clock.clone(),
+        ..Options::default()
+    };
+    let bench = Bench::with(without_services(clock, deleted.clone()), options);
+    bench.take(Event::Applied(serde_json::from_value(ended).unwrap()));
+    let context = &bench.operator.context;
+    let service = serde_json::from_value(service).unwrap();
+    context
+        .children()
+        .applied::<ServiceRecord>(ChildKind::Service, &service);
+    for _ in 0..2 {
+        let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), context.queue.next())
+            .await
+            .expect("it is reconciled again");
+        bench.kind.reconcile(context, &key, waited).await;
+        context.queue.done(&key);
+    }
+    assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
+}
+
+/// No call gets a response, so only as many of the hundred pods are rendered as calls may be in flight.
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_rendered_when_its_call_is_permitted() {
+    let bench = Bench::new();
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": "a", "controller": true});
+    let context = &bench.operator.context;
+    for index in 0..100 {
+        let service = json!({"metadata": {"name": format!("job-worker-{index}"), "namespace": "ns",
+            "uid": format!("s-{index}"), "resourceVersion": "4", "ownerReferences": [owner]}});
+        let service = serde_json::from_value(service).unwrap();
+        context
+            .children()
+            .applied::<ServiceRecord>(ChildKind::Service, &service);
+    }
+    let large: Value = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {"specs": {"Worker": {"replicas": 100, "template":
+            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+    });
+    bench.take(Event::Applied(serde_json::from_value(large).unwrap()));
+    let (key, waited) = context.queue.next().await;
+    let reconcile = bench.kind.reconcile(context, &key, waited);
+    let ended = tokio::time::timeout(Duration::from_secs(1), reconcile).await;
+    assert!(ended.is_err(), "it waits for answers");
+    assert_eq!(MADE.get(), 32);
+}
+
+/// A writer that collects the lines of a log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn lines(&self) -> Vec<Value> {
+        let bytes = self.0.lock().unwrap();
+        let lines = std::str::from_utf8(&bytes).unwrap().lines();
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// Returns a client of a server that fails every call with code 500.
+fn with_server_errors() -> Client {
+    let answer = |_: http::Request<Body>| {
+        let status = json!({"kind": "Status", "status": "Failure", "message": "m", "reason": "InternalError", "code": 500});
+        let answer = http::Response::builder()
+            .status(500)
+            .body(Body::from(status.to_string().into_bytes()))
+            .unwrap();
+        async move { Ok::<_, std::io::Error>(answer) }
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let bench = Bench::with(with_server_errors(), Options::default());
+    let job = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5", "generation": 3},
+        "spec": {"specs": {"Worker": {"replicas": 1, "template":
+            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+    });
+    bench.take(Event::Applied(serde_json::from_value(job).unwrap()));
+    let context = &bench.operator.context;
+    let (key, waited) = context.queue.next().await;
+    bench.kind.reconcile(context, &key, waited).await;
+
+    let lines = log.lines();
+    let messages: Vec<_> = lines
+        .iter()
+        .map(|line| line["message"].as_str().unwrap_or_default())
+        .collect();
+    assert!(
+        messages.contains(&"reconciled") && messages.contains(&"failed to reconcile"),
+        "{messages:?}"
+    );
+    for line in &lines {
+        let span = &line["span"];
+        let fields = ["name", "kind", "namespace", "job"].map(|field| span[field].as_str().unwrap());
+        assert_eq!(fields, ["reconcile", "ToyJob", "ns", "job"], "{line}");
+        assert_eq!(span["generation"], 3, "{line}");
+    }
+    let has_duration = |line: &&Value| line["span"]["duration_ms"].is_u64();
+    assert!(lines.last().filter(has_duration).is_some(), "{lines:?}");
+}

@@ -1,0 +1,79 @@
+//! A kind of jobs for tests of the caches.
+
+use std::cell::Cell;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::super::cache::stored_job::StoredJob;
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
+
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "ToyJob",
+    namespaced,
+    status = "JobStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToySpec {
+    #[serde(default)]
+    specs: ReplicaSpecs,
+    #[serde(default)]
+    run_policy: RunPolicy,
+}
+
+impl TrainingJob for ToyJob {
+    const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+        .port("toy-port", 1)
+        .roles("specs", &[RoleDefinition::new("Worker")]);
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.specs)
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.run_policy.clone()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<k8s_openapi::api::core::v1::EnvVar> {
+        Vec::new()
+    }
+
+    fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, _: &mut PodSpec) {
+        MADE.set(MADE.get() + 1);
+    }
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        ASKED.set(ASKED.get() + 1);
+        let annotations = self.metadata.annotations.as_ref();
+        if annotations.is_some_and(|annotations| annotations.contains_key("broken")) {
+            errors.push("metadata.annotations.broken", "it is there", "take it away");
+        }
+    }
+}
+
+thread_local! {
+    /// Number of validations of whole jobs in this thread.
+    pub(crate) static ASKED: Cell<u32> = const { Cell::new(0) };
+    /// Number of pods that this thread has rendered.
+    pub(crate) static MADE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns the job `ns/job` with this UID and version.
+pub(crate) fn job(uid: &str, version: u64) -> StoredJob<ToyJob> {
+    serde_json::from_value(json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},
+        "metadata": {"name": "job", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()},
+    }))
+    .unwrap()
+}

@@ -1,0 +1,45 @@
+//! Deletes a job at the end of its time to live. `plan/ttl.rs` decides when.
+
+use kube::{Api, Resource};
+
+use training_job::job::TrainingJob;
+use training_job::plan::{PlannedEvent, reasons};
+
+use super::apply::delete_params_with_uid;
+use super::cache::stored_job::StoredJob;
+use super::calls::Urgency;
+use super::job_state::Uncertain;
+use super::reconcile::Reconcile;
+use super::requeue::Next;
+
+impl<J: TrainingJob> Reconcile<'_, J> {
+    /// Deletes the job. The garbage collector then deletes its children.
+    pub(super) async fn delete_job(self) -> Next {
+        let (context, job) = (self.context, self.job);
+        let meta = job.meta();
+        let (namespace, name) = (
+            meta.namespace.clone().unwrap_or_default(),
+            meta.name.clone().unwrap_or_default(),
+        );
+        let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let params = delete_params_with_uid(uid);
+        let delete = api.delete(&name, &params);
+        match context.calls.call(Urgency::Children, uid, 0, delete).await {
+            Ok(_) => {
+                context.metrics.deleted(J::FRAMEWORK.name, &namespace);
+                let event = PlannedEvent {
+                    warning: false,
+                    reason: reasons::SUCCESSFUL_DELETE_JOB.to_owned(),
+                    message: format!("Deleted job: {name}"),
+                };
+                context.recorder.record(job, &event, context.clock.now(), true);
+                Next::Done(None)
+            }
+            Err(error) => {
+                self.state.uncertain = Uncertain::after_error(&error, job);
+                Next::Failed(error.into(), None)
+            }
+        }
+    }
+}

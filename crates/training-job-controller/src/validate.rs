@@ -1,0 +1,123 @@
+//! Step 2: validates a job, and chooses its kind of plan by the result.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Resource;
+
+use training_job::api::JobStatus;
+use training_job::job::{Settings, Topology, TrainingJob};
+use training_job::plan::observed::Observed;
+use training_job::plan::{self, Plan, PlannedPod, StatusChange};
+use training_job::validate::{ValidJob, other_manager, validate, validate_again};
+
+use super::cache::stored_job::StoredJob;
+
+impl<J: TrainingJob> StoredJob<J> {
+    /// Validates the job. The size of the replicas' environments and the rules of the kind itself are checked once
+    /// for each version of the spec.
+    pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_, J> {
+        if self.meta().deletion_timestamp.is_some() {
+            let status = self.status();
+            let change = self.status_change(&status, &status, None);
+            return Validated::LeftAlone {
+                news: change.is_ok_and(|change| change.as_object().is_some_and(|change| !change.is_empty())),
+            };
+        }
+        let name = self.meta().name.as_deref().unwrap_or_default();
+        let (job, valid) = match self {
+            Self::Job { job, valid, .. } => (job, valid),
+            Self::Unreadable { error, .. } => {
+                return Validated::Invalid {
+                    name,
+                    ttl: None,
+                    problem: error.clone(),
+                };
+            }
+        };
+        // The settings do not change during the life of the process.
+        let checked = match valid.get() {
+            None => validate(&**job, settings),
+            Some(()) => validate_again(&**job, settings),
+        };
+        match checked {
+            Ok(checked) => {
+                valid.get_or_init(|| ());
+                Validated::Valid(Box::new(checked))
+            }
+            Err(_) if other_manager(&**job).is_some() => Validated::LeftAlone { news: false },
+            Err(errors) => Validated::Invalid {
+                name,
+                ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
+                problem: errors.to_string(),
+            },
+        }
+    }
+}
+
+/// The result of validating a job.
+pub(crate) enum Validated<'a, J> {
+    /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
+    /// `news` is true if its kind has a different status for it then.
+    LeftAlone {
+        news: bool,
+    },
+    Valid(Box<ValidJob<'a, J>>),
+    /// The job cannot run in its current form.
+    Invalid {
+        name: &'a str,
+        /// The seconds from its end to its deletion, if that field could be decoded.
+        ttl: Option<i64>,
+        problem: String,
+    },
+}
+
+impl<J: TrainingJob> Validated<'_, J> {
+    /// Returns the topology of a valid job.
+    pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
+        match self {
+            Self::Valid(job) => Some(&job.topology),
+            Self::LeftAlone { .. } | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// Returns the pod for a planned pod; `None` unless the job is valid.
+    pub(crate) fn render(&self, pod: &PlannedPod) -> Option<Pod> {
+        match self {
+            Self::Valid(job) => pod.render(job),
+            Self::LeftAlone { .. } | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// Plans the job. `status` is the stored status of the job. The plan replaces its fields `unsound`, which have
+    /// invalid values.
+    pub(crate) fn plan(
+        &self,
+        status: &JobStatus,
+        unsound: &[&str],
+        observed: &Observed,
+        now: Timestamp,
+    ) -> Plan {
+        let mut plan = match self {
+            Self::LeftAlone { news } => Plan {
+                status: news.then(|| StatusChange {
+                    status: status.clone(),
+                    urgent: true,
+                }),
+                ..Plan::default()
+            },
+            Self::Valid(job) => plan::plan(job, observed, now),
+            Self::Invalid { name, ttl, problem } => {
+                plan::invalid(&J::kind(&()), name, status, *ttl, problem, observed, now)
+            }
+        };
+        let leaves_alone = match self {
+            Self::LeftAlone { .. } => true,
+            Self::Valid(job) => job.policy.is_for_another_controller,
+            Self::Invalid { .. } => false,
+        };
+        if !leaves_alone {
+            plan.repair_status(&J::kind(&()), status, unsound);
+        }
+        plan
+    }
+}

@@ -1,0 +1,166 @@
+//! Passes the events of the watches to the caches, and queues the jobs that they concern.
+
+use std::time::Duration;
+
+use kube::{Api, Resource};
+use kube_follow::Event;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use training_job::api::labels;
+use training_job::job::{GangScheduler, TrainingJob};
+use training_job::plan::ChildKind;
+
+use super::cache::child::Child;
+use super::cache::children::OwnerRef;
+use super::cache::jobs;
+use super::cache::list_epoch::ObjectName;
+use super::cache::partial_child::PartialChild;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
+use super::operator::Operator;
+use super::queue::Key;
+use super::reconciler::JobReconciler;
+
+/// Time for which changes of a job's children are collected before the job is reconciled, because many change
+/// together.
+const COLLECT: Duration = Duration::from_millis(10);
+
+impl<J: TrainingJob> JobReconciler<J> {
+    fn key(&self, (namespace, name): ObjectName) -> Key {
+        Key {
+            kind: self.number,
+            namespace,
+            name,
+        }
+    }
+
+    /// Handles an event of the watch of jobs.
+    pub(super) fn on_job_event(
+        &self,
+        context: &Context,
+        event: Event<StoredJob<J>>,
+        listed: &watch::Sender<bool>,
+    ) {
+        match event {
+            Event::ListStarted => self.jobs().list_started(),
+            Event::ListPage(version) => self.jobs().list_page(version),
+            // Objects from the server always have names; an empty name in a path would mean all objects.
+            Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
+            Event::Listed(job) => {
+                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
+                let replaced = self.jobs().listed(job);
+                self.forget_and_requeue(context, key, has_begun, replaced);
+            }
+            Event::ListDone => {
+                let gone = self.jobs().list_done();
+                gone.iter()
+                    .for_each(|((namespace, _), uid)| self.forget(context, namespace, uid));
+                listed.send_replace(true);
+            }
+            Event::Applied(job) => {
+                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
+                let replaced = self.jobs().applied(job);
+                self.forget_and_requeue(context, key, has_begun, replaced);
+            }
+            Event::Deleted(job) => {
+                let uid = self.jobs().deleted(&job);
+                self.forget(context, &jobs::name(&job).0, &uid);
+            }
+            Event::Bookmark(version) => self.jobs().bookmark(version),
+            // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
+            // kinds.
+            Event::Absent => drop(listed.send_replace(true)),
+            Event::Failed => {}
+        }
+    }
+
+    /// Requeues a job. `replaced` is the UID of the job that had the name before.
+    fn forget_and_requeue(&self, context: &Context, key: Key, has_begun: bool, replaced: Option<String>) {
+        if let Some(uid) = replaced {
+            self.forget(context, &key.namespace, &uid);
+        }
+        if has_begun {
+            context.queue.add(key);
+        } else {
+            context.queue.add_new(key);
+        }
+    }
+}
+
+impl Operator {
+    /// Watches one kind of children of all kinds of jobs forever, and sets `listed` to true when the first list is
+    /// complete.
+    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
+        let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
+        let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
+        let notifies_gangs = child == ChildKind::Pod
+            && matches!(
+                self.context.settings.gang_scheduler,
+                Some(GangScheduler::Coscheduling(_))
+            );
+        let handle = |event: Event<PartialChild<C>>| {
+            if notifies_gangs && frees_capacity(&event) {
+                let due = self.context.freed_capacity.pod_finished(self.context.clock.now());
+                due.into_iter().for_each(|key| self.context.queue.add(key));
+            }
+            let owners = self.on_child_event(child, event, &listed);
+            for owner in owners {
+                let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
+                if let Some(kind) = kind {
+                    let key = Key {
+                        kind,
+                        namespace: owner.namespace,
+                        name: owner.name,
+                    };
+                    self.context.queue.add_at(key, Instant::now() + COLLECT);
+                }
+            }
+        };
+        let parse = |text: &str| serde_json::from_str(text);
+        let kind = child.object_kind();
+        let client = self.context.client.clone();
+        let api = match &self.context.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+            None => Api::all_with(client, &kind),
+        };
+        self.context
+            .watch(api, &kind, Some(selector), parse, handle)
+            .await;
+    }
+
+    /// Passes an event of the watch of children to the cache, and returns the owners that it concerns.
+    fn on_child_event<C: Child>(
+        &self,
+        kind: ChildKind,
+        event: Event<PartialChild<C>>,
+        listed: &watch::Sender<bool>,
+    ) -> Vec<OwnerRef> {
+        let mut children = self.context.children();
+        match event {
+            Event::ListStarted => children.list_started(kind),
+            Event::ListPage(version) => children.list_page(kind, version),
+            Event::Listed(object) => return children.listed::<C>(kind, &object),
+            Event::ListDone => {
+                listed.send_replace(true);
+                return children.list_done::<C>(kind);
+            }
+            Event::Applied(object) => return children.applied::<C>(kind, &object),
+            Event::Deleted(object) => return children.deleted::<C>(kind, &object).into_iter().collect(),
+            Event::Bookmark(version) => children.bookmark(kind, version),
+            // No objects exist while their kind is not installed. For a built-in kind, a missing resource proves
+            // nothing, because a proxy between the server and this operator may have sent the response.
+            Event::Absent if !kind.object_kind().is_built_in() => drop(listed.send_replace(true)),
+            Event::Absent | Event::Failed => {}
+        }
+        Vec::new()
+    }
+}
+
+fn frees_capacity<C: Child>(event: &Event<PartialChild<C>>) -> bool {
+    match event {
+        Event::Deleted(_) => true,
+        Event::Applied(child) => child.record().has_ended(),
+        _ => false,
+    }
+}

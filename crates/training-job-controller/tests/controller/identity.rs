@@ -1,0 +1,356 @@
+//! Owners of objects: the job, a predecessor, or another owner.
+
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use serde_json::{Value, json};
+use training_job_testbed::ToyJob;
+
+use training_job_simulation::faults::CallFault;
+use training_job_simulation::faults::PodFate::Runs;
+use training_job_simulation::simulation::{SMALL, Simulation, with_spec};
+
+use crate::toys::{simulate, toy_job, without_operator};
+
+/// Merges a patch into a pod.
+async fn edit_pod(sim: &Simulation, name: &str, patch: Value) {
+    let patch = Patch::Merge(patch);
+    sim.pods()
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+fn foreign_pod(name: &str) -> k8s_openapi::api::core::v1::Pod {
+    serde_json::from_value(json!({
+        "metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_pod_is_left_alone_and_told_of_once() {
+    let sim = simulate(|_, _| Runs);
+    sim.pods()
+        .create(&PostParams::default(), &foreign_pod("job-worker-0"))
+        .await
+        .unwrap();
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(3_600).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
+    let warnings = sim.events().iter().filter(|e| *e == "FailedCreatePod").count();
+    assert_eq!(warnings, 1);
+    let created = sim
+        .events()
+        .iter()
+        .filter(|e| *e == "SuccessfulCreatePod")
+        .count();
+    assert_eq!(created, 1, "all others are made in one pass");
+    let tries = sim.network.count("create", "pods");
+    assert!(tries < 40, "{tries} creates in an hour");
+    sim.delete_pod("job-worker-0").await;
+    sim.advance(400).await;
+    assert!(!sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_under_an_old_name_waits_for_the_old_pods_and_says_so_if_it_takes_long() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let keep = |on: bool| json!({"metadata": {"finalizers": if on { json!(["a/b"]) } else { json!([]) }}});
+    edit_pod(&sim, "job-worker-1", keep(true)).await;
+    sim.delete("job").await;
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.network.take_calls();
+    let failures = || -> Vec<String> {
+        let mut events = sim.events();
+        events.retain(|event| event.starts_with("Failed"));
+        events
+    };
+    sim.advance(60).await;
+    assert_eq!(failures(), [""; 0]);
+    sim.advance(540).await;
+    assert!(
+        sim.network.count("create", "pods") < 10,
+        "the cache knows that the name is taken"
+    );
+    assert_eq!(failures(), ["FailedCreatePod"]);
+    edit_pod(&sim, "job-worker-1", keep(false)).await;
+    sim.advance(2).await;
+    assert_eq!(sim.pods_now().iter().filter(|p| !p.ends_with('!')).count(), 4);
+    sim.advance(10).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
+    assert_eq!(sim.status("job")["replicaStatuses"]["Worker"]["active"], 2);
+    assert_eq!(sim.status("job")["restartCount"], json!(null));
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_one_name_in_two_namespaces_do_not_touch_each_other() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let mut elsewhere = toy_job("job", &SMALL);
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "elsewhere"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(sim.user.clone());
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let elsewhere: ToyJob = serde_json::from_value(elsewhere).unwrap();
+    let jobs: Api<ToyJob> = Api::namespaced(sim.user.clone(), "elsewhere");
+    jobs.create(&PostParams::default(), &elsewhere).await.unwrap();
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now().len(), 8, "{:?}", sim.pods_now());
+    for namespace in ["default", "elsewhere"] {
+        let job = sim.cluster.get("toyjobs", namespace, "job").unwrap();
+        assert_eq!(
+            job.value()["status"]["replicaStatuses"]["Worker"]["active"],
+            2,
+            "{namespace}"
+        );
+    }
+    jobs.delete("job", &DeleteParams::background()).await.unwrap();
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now().len(), 4, "those of the other stay");
+    assert_eq!(sim.conditions("job"), "Created Running");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_an_orphaning_deletion_left_are_not_ours() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    sim.jobs().delete("job", &orphan).await.unwrap();
+    sim.advance(5).await;
+    let left = sim.pods_now();
+    assert_eq!(left.len(), 4);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now(), left);
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_label_is_taken_off_gets_it_again_and_all_comes_to_rest() {
+    for scope in ["Replica", "Job"] {
+        let sim = simulate(|_, _| Runs);
+        let job = with_spec(
+            toy_job("job", &SMALL),
+            json!({"runPolicy": {"restartScope": scope}}),
+        );
+        sim.create(job).await;
+        sim.advance(10).await;
+        let before = sim.stored("pods", "job-worker-1")["metadata"].clone();
+        let labels = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
+        edit_pod(&sim, "job-worker-1", labels).await;
+        sim.advance(300).await;
+        let after = &sim.stored("pods", "job-worker-1")["metadata"];
+        // The watch reports the pod as gone. If replicas restart together, all of them restart.
+        assert_eq!(after["uid"] == before["uid"], scope == "Replica", "{scope}");
+        assert_eq!(after["labels"], before["labels"], "{scope}");
+        assert_eq!(sim.pods_now().len(), 4, "{scope}: {:?}", sim.pods_now());
+        assert!(
+            sim.conditions("job").ends_with("Running"),
+            "{scope}: {}",
+            sim.conditions("job")
+        );
+        assert_eq!(
+            sim.status("job")["replicaStatuses"]["Worker"]["active"],
+            2,
+            "{scope}"
+        );
+        sim.network.take_calls();
+        sim.advance(600).await;
+        assert!(
+            sim.network.take_calls().iter().all(|c| c.verb == "watch"),
+            "{scope}"
+        );
+        sim.assert_no_violations();
+    }
+}
+
+/// Objects of another operator have other labels. Their services must also select later pods.
+#[tokio::test(start_paused = true)]
+async fn what_another_operator_made_is_adopted() {
+    let mut sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let names = ["job-scheduler-0", "job-server-0", "job-worker-0", "job-worker-1"];
+    let both = |sim: &Simulation| -> Vec<Value> {
+        let kinds = ["pods", "services"].into_iter();
+        let all = kinds.flat_map(|kind| names.iter().map(move |name| (kind, *name)));
+        all.map(|(kind, name)| sim.stored(kind, name)).collect()
+    };
+    let before = both(&sim);
+    let services: Api<Service> = Api::namespaced(sim.user.clone(), "default");
+    for name in &names {
+        let old = |with_ours: bool| {
+            let mut labels = json!({"group-name": "kubeflow.org", "job-name": "job", "replica": name});
+            for key in [
+                "operator-name",
+                "job-name",
+                "replica-type",
+                "replica-index",
+                "job-role",
+            ] {
+                if with_ours {
+                    labels[format!("training.kubeflow.org/{key}")] = Value::Null;
+                }
+            }
+            labels
+        };
+        let labels = json!({"metadata": {"labels": old(true)}});
+        edit_pod(&sim, name, labels.clone()).await;
+        let mut service = labels;
+        service["spec"] = json!({"selector": old(true)});
+        services
+            .patch(name, &PatchParams::default(), &Patch::Merge(service))
+            .await
+            .unwrap();
+        assert_eq!(sim.stored("services", name)["spec"]["selector"], old(false));
+    }
+    // Another operator does not record restarts.
+    let status = Patch::Merge(json!({"status": {"recovery": null}}));
+    sim.jobs()
+        .patch_status("job", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    sim.start();
+    sim.advance(60).await;
+    for (before, after) in before.iter().zip(both(&sim)) {
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            after["spec"]["selector"], before["spec"]["selector"],
+            "no old label is left in it"
+        );
+        assert_eq!(
+            after["metadata"]["labels"]["group-name"], "kubeflow.org",
+            "others stay"
+        );
+        for (key, value) in before["metadata"]["labels"].as_object().unwrap() {
+            assert_eq!(&after["metadata"]["labels"][key], value, "{key}");
+        }
+    }
+    assert_eq!(sim.pods_now().len(), names.len(), "{:?}", sim.pods_now());
+    assert!(sim.conditions("job").ends_with("Running"));
+    assert_eq!(sim.status("job")["restartCount"], json!(null));
+    let told = |reason: &str| sim.events().iter().filter(|e| *e == reason).count();
+    assert_eq!(
+        (told("SuccessfulAdoptPod"), told("SuccessfulAdoptService")),
+        (1, 1)
+    );
+    assert_eq!(told("SuccessfulCreatePod"), 1, "the first operator's");
+    sim.assert_no_violations();
+}
+
+/// An object that changes between the read and the patch is read again.
+#[tokio::test(start_paused = true)]
+async fn what_is_adopted_is_what_was_looked_at() {
+    let mut sim = simulate(|_, _| Runs);
+    let one = json!({"runPolicy": {"restartScope": "Replica"}});
+    sim.create(with_spec(toy_job("job", &SMALL), one)).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let label =
+        |value: Value| json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": value}}});
+    edit_pod(&sim, "job-worker-1", label(Value::Null)).await;
+    sim.network
+        .fail_next("patch", "pods", 1, CallFault::Slow(1_000, 0));
+    sim.start();
+    while sim.network.count("get", "pods") == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let labels = json!({"metadata": {"ownerReferences": null}});
+    edit_pod(&sim, "job-worker-1", labels).await;
+    sim.advance(60).await;
+    assert_eq!(sim.network.count("patch", "pods"), 1, "it was tried");
+    let label =
+        &sim.stored("pods", "job-worker-1")["metadata"]["labels"]["training.kubeflow.org/operator-name"];
+    assert!(label.is_null(), "it is nobody's now: {label}");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_owner_is_taken_off_is_nobodys() {
+    let sim = simulate(|_, _| Runs);
+    let job = with_spec(
+        toy_job("job", &SMALL),
+        json!({"runPolicy": {"restartScope": "Replica"}}),
+    );
+    sim.create(job).await;
+    sim.advance(10).await;
+    edit_pod(
+        &sim,
+        "job-worker-1",
+        json!({"metadata": {"ownerReferences": null}}),
+    )
+    .await;
+    sim.advance(600).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"].is_null());
+    let tries = sim.network.count("create", "pods");
+    assert!(tries < 20, "{tries}");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminating_pod_of_ours_is_not_taken_for_a_new_one() {
+    let mut sim = simulate(|_, _| Runs);
+    let job = with_spec(
+        toy_job("job", &SMALL),
+        json!({"runPolicy": {"restartScope": "Replica"}}),
+    );
+    sim.create(job).await;
+    sim.advance(10).await;
+    sim.delete_pod("job-worker-1").await;
+    sim.kill().await;
+    sim.start();
+    sim.advance(20).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(
+        sim.pods_now().iter().all(|p| p.ends_with("Running")),
+        "{:?}",
+        sim.pods_now()
+    );
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_a_finalizer_keeps_gets_no_new_pods() {
+    let sim = simulate(|_, _| Runs);
+    let mut job = toy_job("job", &SMALL);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    sim.create(job).await;
+    sim.advance(5).await;
+    sim.delete("job").await;
+    sim.delete_pod("job-worker-0").await;
+    sim.network.take_calls();
+    sim.advance(600).await;
+    assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
+    assert_eq!(sim.pods_now().len(), 3);
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_job_that_a_finalizer_keeps_is_left_alone() {
+    let mut sim = without_operator(|_, _| Runs);
+    let mut job = toy_job("job", &[("Worker", -1)]);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    sim.create(job).await;
+    sim.delete("job").await;
+    sim.start();
+    sim.advance(600).await;
+    assert!(sim.network.take_calls().iter().all(|c| !c.writes()));
+    sim.assert_no_violations();
+}

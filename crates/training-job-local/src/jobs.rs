@@ -1,0 +1,285 @@
+//! The jobs to run, and their kinds.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use kube_manifest::{Finding, Node as Document, Severity};
+use kube_memory::{Cluster, Description};
+use training_job::api::JobStatus;
+use training_job::validate::manifest::{self, Schemas};
+use training_job::validate::other_manager;
+use training_job::{Accelerators, FieldErrors, ObjectDefinition, ObjectKind, Settings, TrainingJob};
+use training_job_controller::{Operator, Options};
+
+use local_node::{AdjustEnv, Bind, Node, NodeConfig};
+
+use crate::RunError;
+use crate::run::{ReadStatus, Run, changes};
+
+/// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
+/// cluster.
+const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
+
+/// The time that remaining replicas have to end by themselves at the end of a run, and the longest time between SIGTERM
+/// and SIGKILL.
+pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
+
+/// The number of unread lines of output at which processes are slowed down.
+const MAX_UNREAD_LINES: usize = 1_024;
+
+/// The jobs to run on this machine, and their kinds.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    kinds: Vec<Kind>,
+    /// The jobs, each with the index of its kind in `kinds`.
+    jobs: Vec<(usize, DynamicObject)>,
+    accelerators: Accelerators,
+}
+
+/// A kind of job whose type is erased: each function handles its jobs as JSON.
+#[derive(Debug)]
+struct Kind {
+    resource: ApiResource,
+    definition: fn() -> CustomResourceDefinition,
+    objects: &'static [ObjectDefinition],
+    manage: fn(Operator) -> Operator,
+    read_status: ReadStatus,
+    controller: &'static str,
+    adjust_env: AdjustEnv,
+    derive_schemas: fn() -> Schemas,
+    schemas: OnceLock<Schemas>,
+    check: fn(&Schemas, &Value) -> Result<DynamicObject, FieldErrors>,
+}
+
+impl Jobs {
+    /// Adds the kind of job `J`.
+    #[must_use]
+    pub fn kind<J: TrainingJob>(self) -> Self {
+        self.kind_with::<J>(|_, _| {})
+    }
+
+    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`]. `adjust_env`
+    /// is called for the pods whose label [`OPERATOR_NAME_LABEL`](local_node::OPERATOR_NAME_LABEL) contains the name of the
+    /// kind's controller.
+    #[must_use]
+    pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
+        self.kinds.push(Kind {
+            resource: ApiResource::erase::<J>(&()),
+            definition: J::definition,
+            objects: J::FRAMEWORK.objects,
+            manage: Operator::manage::<J>,
+            read_status: read_status::<J>,
+            controller: J::FRAMEWORK.controller,
+            adjust_env,
+            derive_schemas: Schemas::new::<J>,
+            schemas: OnceLock::new(),
+            check: check::<J>,
+        });
+        self
+    }
+
+    /// Adds the jobs of all documents of a manifest. Their kinds must have been added before.
+    ///
+    /// # Errors
+    /// [`RunError::Manifest`] with all errors: the text is not YAML, an object is not a valid job of an added kind, or
+    /// a job is a duplicate.
+    pub fn yaml(self, text: &str) -> Result<Self, RunError> {
+        self.manifest("<yaml>", text)
+    }
+
+    /// Adds the jobs of the manifest `text`, as [`yaml`](Self::yaml) does. `file` is its name in errors.
+    ///
+    /// # Errors
+    /// As for [`yaml`](Self::yaml).
+    pub fn manifest(mut self, file: &str, text: &str) -> Result<Self, RunError> {
+        let (documents, syntax_error) = kube_manifest::parse_until_error(text);
+        let mut findings = Vec::new();
+        for document in &documents {
+            if let Err(error) = self.add(&document.to_json()) {
+                findings.extend(locate(file, document, &error));
+            }
+        }
+        findings.extend(syntax_error.map(|error| Finding::from_syntax_error(file, &error)));
+        match findings.is_empty() {
+            true => Ok(self),
+            false => Err(RunError::Manifest(findings)),
+        }
+    }
+
+    /// Adds a job.
+    ///
+    /// # Errors
+    /// The object is not a valid job of an added kind, or another job, of any kind, has the same name. Their pods would
+    /// have the same names.
+    pub fn job(mut self, object: &Value) -> Result<Self, RunError> {
+        self.add(object)?;
+        Ok(self)
+    }
+
+    fn add(&mut self, object: &Value) -> Result<(), RunError> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let kind = text("kind");
+        let group = text("apiVersion").split('/').next();
+        let has_name = |k: &Kind| k.resource.kind == kind;
+        let is_its = |k: &Kind| has_name(k) && Some(k.resource.group.as_str()) == group;
+        // For an object of another group whose kind has the same name, the check below reports a wrong API version.
+        let place = self.kinds.iter().position(is_its);
+        let Some(place) = place.or_else(|| self.kinds.iter().position(has_name)) else {
+            return Err(RunError::Kind {
+                kind: kind.to_owned(),
+                known: self.known(),
+            });
+        };
+        let known = &self.kinds[place];
+        let schemas = known.schemas.get_or_init(known.derive_schemas);
+        let job = (known.check)(schemas, object).map_err(|errors| RunError::Invalid {
+            kind: kind.to_owned(),
+            name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            errors,
+        })?;
+        let name = |job: &DynamicObject| (namespace_of(job), job.name_any());
+        if self.jobs.iter().any(|(_, other)| name(other) == name(&job)) {
+            return Err(RunError::Twice {
+                kind: kind.to_owned(),
+                name: job.name_any(),
+            });
+        }
+        self.jobs.push((place, job));
+        Ok(())
+    }
+
+    /// Sets the accelerators for containers that request a device. Processes get only their variables.
+    #[must_use]
+    pub fn accelerators(mut self, accelerators: Accelerators) -> Self {
+        self.accelerators = accelerators;
+        self
+    }
+
+    fn known(&self) -> String {
+        let known: Vec<_> = self
+            .kinds
+            .iter()
+            .map(|kind| kind.resource.kind.as_str())
+            .collect();
+        known.join(", ")
+    }
+
+    /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))
+    /// are added to its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime
+    /// that has I/O and time enabled.
+    ///
+    /// # Errors
+    /// No job was added, the machine lacks something that the node needs, or the in-memory API rejects a job.
+    pub async fn start(self, mut config: NodeConfig) -> Result<Run, RunError> {
+        if self.jobs.is_empty() {
+            return Err(RunError::Empty { known: self.known() });
+        }
+        let cluster = Cluster::builder().auto_namespaces().build();
+        let client = cluster.client("default");
+        let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
+        let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
+        let used: Vec<_> = used.map(|(_, kind)| kind).collect();
+        let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+        let mut operator = Operator::new(client.clone(), options(self.accelerators.clone()));
+        for kind in &used {
+            // The in-memory API ignores CEL rules, so the definition does not contain them.
+            let definition = (kind.definition)();
+            let created = definitions.create(&PostParams::default(), &definition).await;
+            created.map_err(|error| RunError::Refused {
+                what: kind.resource.kind.clone(),
+                error,
+            })?;
+            for ObjectKind {
+                group,
+                version,
+                kind,
+                plural,
+                ..
+            } in kind.objects.iter().map(|d| d.kind)
+            {
+                cluster.install_missing(Description::new(group, version, kind, plural));
+            }
+            operator = (kind.manage)(operator);
+            config
+                .adjust_env
+                .insert(kind.controller.to_owned(), kind.adjust_env);
+        }
+        config.bind = Bind::Any;
+        config.grace_cap = Some(MAX_GRACE_PERIOD);
+        // The watches start before any object exists, so that no change is missed.
+        let changes = changes(
+            &client,
+            used.iter().map(|kind| (&kind.resource, kind.read_status)),
+        );
+        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
+        let node = Node::start(client.clone(), config, send)?;
+        let mut run = Run::new(client, node, operator, changes, output);
+        for (place, job) in &self.jobs {
+            run.create_job(&self.kinds[*place].resource, job).await?;
+        }
+        Ok(run)
+    }
+}
+
+/// Returns the status of a job, empty if it has none.
+fn read_status<J: TrainingJob>(job: DynamicObject) -> JobStatus {
+    let typed = serde_json::to_value(job).and_then(serde_json::from_value::<J>);
+    let status = typed.ok().and_then(|job| job.status().cloned());
+    status.unwrap_or_default()
+}
+
+/// Checks a job of a manifest, and returns it with all its fields.
+fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObject, FieldErrors> {
+    let checked = manifest::check::<J>(schemas, object)?;
+    if let Some((path, manager)) = other_manager(&checked.job) {
+        let mut errors = FieldErrors::default();
+        errors.push(
+            path,
+            format!("{manager} runs the job, and does not exist here"),
+            "remove the field to run the job on this machine",
+        );
+        return Err(errors);
+    }
+    let complete = serde_json::to_value(&checked.job).and_then(serde_json::from_value);
+    complete.map_err(|error| {
+        let mut errors = FieldErrors::default();
+        errors.push("", error.to_string(), "");
+        errors
+    })
+}
+
+/// Returns the errors of a document, each with the line of its field.
+fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
+    let mut errors = FieldErrors::default();
+    match error {
+        RunError::Invalid { errors: all, .. } => errors = all.clone(),
+        RunError::Kind { kind, .. } if kind.is_empty() => {
+            errors.push("kind", "must be a non-empty string", "set the kind of the object");
+        }
+        RunError::Kind { .. } => errors.push("kind", error.to_string(), ""),
+        _ => errors.push("", error.to_string(), ""),
+    }
+    let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
+    Finding::locate(file, Severity::Error, document, errors)
+}
+
+pub(crate) fn namespace_of(job: &impl ResourceExt) -> String {
+    job.namespace().unwrap_or_else(|| "default".to_owned())
+}
+
+fn options(accelerators: Accelerators) -> Options {
+    Options {
+        settings: Settings {
+            success_grace_period: SUCCESS_GRACE_PERIOD,
+            accelerators: Arc::new(accelerators),
+            ..Settings::default()
+        },
+        ..Options::default()
+    }
+}

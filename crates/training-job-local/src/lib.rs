@@ -1,0 +1,35 @@
+//! Runs whole training jobs on one machine without a cluster: an in-memory API, the operator and a node in one process.
+//!
+//! [`main`] is the rest of a program's `local` command. [`Jobs`] is the same for programs with a view of their own:
+//!
+//! ```no_run
+//! # async fn is_async<MyJob: training_job::TrainingJob>() -> Result<(), training_job_local::RunError> {
+//! use training_job_local::{Jobs, NodeConfig};
+//!
+//! let manifest = std::fs::read_to_string("job.yaml").unwrap();
+//! let mut run = Jobs::default().kind::<MyJob>().yaml(&manifest)?.start(NodeConfig::default()).await?;
+//! while let Some(event) = run.next().await {
+//!     if let Some(line) = event.line() {
+//!         println!("{line}");
+//!     }
+//! }
+//! println!("{}", if run.succeeded() { "succeeded" } else { "failed" });
+//! # Ok(()) }
+//! ```
+//!
+//! The processes run under a [`local_node::Node`], whose documentation lists the differences from a cluster.
+
+mod command;
+mod error;
+mod event;
+mod jobs;
+mod progress;
+mod run;
+
+pub use command::main;
+pub use error::RunError;
+pub use event::RunEvent;
+pub use jobs::Jobs;
+#[doc(no_inline)]
+pub use local_node::{Environment, LocalPod, NodeConfig};
+pub use run::Run;

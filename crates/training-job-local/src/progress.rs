@@ -1,0 +1,137 @@
+//! The progress of jobs and their replicas, as far as it shows the end of a run.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+
+use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
+
+use super::RunEvent;
+
+/// The reasons of containers that wait forever: there are no images, and no more objects are created.
+const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
+
+/// Namespace and name.
+pub(super) type Name = (String, String);
+
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    jobs: BTreeMap<Name, JobStatus>,
+    /// The replicas whose pods exist.
+    replicas: BTreeMap<Name, Replica>,
+}
+
+#[derive(Debug)]
+struct Replica {
+    job: Name,
+    /// True if its pod has ended and is not being deleted.
+    has_ended: bool,
+    /// The reason that it can never start on this machine, if any.
+    dead_end: Option<String>,
+}
+
+impl Progress {
+    /// Adds a job that should run to its end.
+    pub(super) fn add_job(&mut self, job: &DynamicObject) {
+        let name = (crate::jobs::namespace_of(job), job.name_any());
+        self.jobs.insert(name, JobStatus::default());
+    }
+
+    /// Records a job's status. Returns an event for each condition that has become true.
+    pub(super) fn update_job(&mut self, name: Name, status: JobStatus) -> Vec<RunEvent> {
+        let job = name.1.clone();
+        let known = self.jobs.insert(name, status.clone()).unwrap_or_default();
+        let holds = status.conditions.into_iter();
+        holds
+            .filter(|c| c.status == ConditionStatus::True && !known.conditions.contains(c))
+            .map(|condition| RunEvent::Condition {
+                job: job.clone(),
+                condition,
+            })
+            .collect()
+    }
+
+    /// Records a pod. Returns the reason that it can never start on this machine, if any.
+    pub(super) fn update_pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
+        let namespace = crate::jobs::namespace_of(pod);
+        let name = (namespace.clone(), pod.name_any());
+        if gone {
+            self.replicas.remove(&name);
+            return None;
+        }
+        let job = pod.labels().get(labels::JOB_NAME).cloned().unwrap_or_default();
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let dead_end = dead_end(pod);
+        // The run does not wait for pods that are not replicas.
+        if pod.labels().contains_key(labels::REPLICA_TYPE) {
+            let replica = Replica {
+                job: (namespace, job),
+                has_ended: matches!(phase, Some("Succeeded" | "Failed"))
+                    && pod.metadata.deletion_timestamp.is_none(),
+                dead_end: dead_end.clone(),
+            };
+            self.replicas.insert(name, replica);
+        }
+        dead_end
+    }
+
+    /// Returns true if every job has ended or will never continue.
+    pub(super) fn all_jobs_ended_or_stuck(&self) -> bool {
+        self.jobs.iter().all(|(name, status)| {
+            let is_stuck = || self.stuck(name).next().is_some();
+            status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
+        })
+    }
+
+    /// Returns true if no replica of a finished job runs any more.
+    pub(super) fn all_replicas_ended(&self) -> bool {
+        let finished = |replica: &Replica| self.jobs.get(&replica.job).is_some_and(JobStatus::is_finished);
+        self.replicas
+            .values()
+            .all(|replica| replica.has_ended || !finished(replica))
+    }
+
+    pub(super) fn all_succeeded(&self) -> bool {
+        self.jobs
+            .values()
+            .all(|status| status.is(ConditionType::Succeeded))
+    }
+
+    pub(super) fn statuses(&self) -> impl Iterator<Item = (&str, &JobStatus)> {
+        self.jobs
+            .iter()
+            .map(|((_, name), status)| (name.as_str(), status))
+    }
+
+    /// Returns the reasons that unfinished jobs will never end.
+    pub(super) fn dead_ends(&self) -> Vec<String> {
+        let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
+        let why = unfinished.flat_map(|(job, status)| {
+            let suspended = status.is(ConditionType::Suspended).then(|| {
+                let name = &job.1;
+                format!("{name} is suspended, and is not resumed on this machine; set `suspend: false`")
+            });
+            suspended.into_iter().chain(self.stuck(job))
+        });
+        why.collect()
+    }
+
+    fn stuck<'a>(&'a self, job: &'a Name) -> impl Iterator<Item = String> + 'a {
+        let of_job = self
+            .replicas
+            .iter()
+            .filter(move |(_, replica)| replica.job == *job);
+        of_job.filter_map(|((_, pod), replica)| {
+            Some(format!("{pod} cannot start: {}", replica.dead_end.as_ref()?))
+        })
+    }
+}
+
+fn dead_end(pod: &Pod) -> Option<String> {
+    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let mut waiting = containers.filter_map(|c| c.state.as_ref()?.waiting.as_ref());
+    let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
+    Some(dead.message.clone().unwrap_or_default())
+}
