@@ -14,10 +14,12 @@ combinations() {
 import itertools, json, sys
 
 for package in json.load(sys.stdin)["packages"]:
+    # A library leaves the version of Kubernetes to the program, and does not compile without one.
+    kubernetes = [d["name"] + "/latest" for d in package["dependencies"] if d["name"] == "k8s-openapi" and not d["kind"]]
     features = [name for name in package["features"] if name != "default" and not name.startswith("__")]
     for count in range(len(features) + 1):
         for chosen in itertools.combinations(sorted(features), count):
-            print(package["name"], ",".join(chosen))
+            print(package["name"], ",".join([*chosen, *kubernetes]))
 '
 }
 

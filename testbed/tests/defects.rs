@@ -18,7 +18,7 @@ fn every_test_that_the_page_names_exists() {
         .collect();
     assert!(names.len() > 40, "the page names {} tests", names.len());
     let mut code = String::new();
-    for folder in ["src", "tests", "frameworks", "simulation/tests"] {
+    for folder in ["src", "crates", "tests", "frameworks", "simulation/tests"] {
         read_code(&repository().join(folder), &mut code);
     }
     let missing: Vec<&&str> = names

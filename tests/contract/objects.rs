@@ -247,6 +247,6 @@ fn an_undeclared_kind_is_found_by_the_first_job() {
     new["metadata"]["annotations"] = json!({"undeclared": "yes"});
     let job: ListJob = serde_json::from_value(new).unwrap();
     let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
-    let expected = "its Other \"job\" is of a kind that ListJob does not declare";
+    let expected = "the job's Other \"job\" is of a kind that ListJob does not declare";
     assert!(errors.contains(expected), "{errors}");
 }

@@ -201,7 +201,7 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
         notices(&w),
         [format!(
             "PodsStuckTerminating: pod job-worker-1 on node node-1 has been terminating since {since}, longer than its \
-             grace period. If the node is down, add the taint node.kubernetes.io/out-of-service to it, or delete the \
+             grace period; if the node is down, add the taint node.kubernetes.io/out-of-service to it, or delete the \
              pod with --force --grace-period=0"
         )]
     );

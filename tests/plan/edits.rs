@@ -46,7 +46,7 @@ fn another_mistake_is_told_in_its_turn() {
     w.scale("Worker", 1_000_000).reconcile();
     assert_eq!((w.state(), w.events.len()), (vec!["Failed".to_owned()], 2));
     assert!(
-        w.status().conditions[0].message.contains("too big"),
+        w.status().conditions[0].message.contains("must be at most 10000"),
         "{}",
         w.status().conditions[0].message
     );

@@ -203,8 +203,8 @@ fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
     assert!(plan.refused && plan.create_pods.is_empty());
     w.reconcile();
     let told = w.events.last().unwrap().message.clone();
-    let problem = "spec.replicaSpecs.worker: Kueue does not know Worker by this name, and counts none of its pods; write it \
-                   Worker, or take label kueue.x-k8s.io/queue-name off";
+    let problem = "spec.replicaSpecs.worker: must be spelled Worker in a queued job, because Kueue would not count its pods \
+                   otherwise; rename it, or remove label kueue.x-k8s.io/queue-name";
     assert!(told.contains(problem), "{told}");
 }
 

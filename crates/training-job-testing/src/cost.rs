@@ -53,7 +53,7 @@ pub struct RuleCost {
 /// #     }}}],
 /// # }})).unwrap();
 /// let costs = training_job_testing::rule_costs(&definition);
-/// assert_eq!(costs[0].missing, ["names has no maxItems: 1048575 is assumed"]);
+/// assert_eq!(costs[0].missing, ["names has no maxItems, so 1048575 is assumed"]);
 /// assert!(costs[0].cost > 1_048_575);
 /// ```
 pub fn rule_costs(definition: &CustomResourceDefinition) -> Vec<RuleCost> {

@@ -13,6 +13,7 @@ mod convert;
 mod crds;
 mod diff;
 mod docs;
+mod docs_names;
 mod explain;
 mod house;
 mod imports;

@@ -1,9 +1,6 @@
 //! docs/maintainers/performance.md and its pictures must match docs/maintainers/performance.json, the figures of a whole
 //! run of `make bench`.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;

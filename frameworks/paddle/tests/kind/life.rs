@@ -117,7 +117,7 @@ fn servers_without_workers_are_warned_of() {
     assert_eq!(
         warnings("Master=1", ""),
         "spec.paddleReplicaSpecs.Master: parameter servers without workers wait forever; \
-         add a Worker, or make it one"
+         add a Worker, or rename this role to Worker"
     );
     assert_eq!(warnings("Master=1 Worker=1", ""), "");
 }

@@ -213,7 +213,7 @@ fn jobs_that_cannot_be_are_refused() {
         (
             "Master=1",
             ELASTIC,
-            "spec.pytorchReplicaSpecs: an elastic job needs workers",
+            "spec.pytorchReplicaSpecs: must have a Worker, because the workers of an elastic job meet at worker 0",
         ),
         (
             "Worker=2",

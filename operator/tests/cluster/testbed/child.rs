@@ -10,7 +10,7 @@ const ROLE: &str = "CLUSTER_TEST_CHILD";
 pub(crate) fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["child::child", "--exact", "--nocapture"])
+        .args(["testbed::child::child", "--exact", "--nocapture"])
         .env(ROLE, role)
         .env_remove("TEST_KUBECONFIG");
     command

@@ -3,9 +3,6 @@
 //! The test recognizes what a name is by its form. A form that it does not recognize, such as YAML with values or a
 //! command of another program, is not checked.
 
-// Tests fail by panics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
