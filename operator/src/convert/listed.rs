@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use kube_manifest::{Content, Entry, Node};
 
 use super::log::Log;
+use super::mapped::MXNET;
 use super::mxnet;
 use super::policies::{keep_clean_up, move_policies, move_scheduler, remove_unused};
 use super::tree::{
@@ -176,6 +177,9 @@ pub(super) fn convert(job: &mut Node, kind: &ListForm, log: &mut Log<'_>) {
         log.error(at, "spec.jobMode", "must be set", "use dist or local");
     } else if kind.has_mode {
         mxnet::mode(spec, at, log);
+    }
+    if kind.specs == MXNET.specs {
+        mxnet::move_labels(spec, log);
     }
     termination_policy(spec, kind, log);
     tensorboard(spec, log);

@@ -23,6 +23,11 @@ pub(super) fn convert(job: &mut Node, is_old: bool, log: &mut Log<'_>) {
     if is_former {
         keep_defaults(spec, at, log);
     }
+    move_labels(spec, log);
+}
+
+/// Moves the tuners' keys to the annotation that the stand-alone operator reads since v1.1.0.
+pub(super) fn move_labels(spec: &mut Node, log: &mut Log<'_>) {
     for_each_role(spec, MXNET.specs, |name, role| move_label(name, role, log));
 }
 
@@ -70,7 +75,6 @@ fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     }
 }
 
-/// Moves the tuner's key to the annotation that the stand-alone operator reads since v1.1.0.
 fn move_label(name: &str, role: &mut Node, log: &mut Log<'_>) {
     let Some(label) = take(role, "label") else { return };
     let path = format!("spec.mxReplicaSpecs.{name}");

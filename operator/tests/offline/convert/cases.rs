@@ -29,6 +29,7 @@ fn each_shape_becomes_todays_and_stays_so() {
         "ancestors.yaml",
         "list.json",
         "modes.yaml",
+        "label.yaml",
         "tensorflow.yaml",
         "pytorch.yaml",
         "mpi.yaml",
