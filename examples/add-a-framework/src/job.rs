@@ -3,7 +3,6 @@
 // region: names
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
-use training_job_local::{Environment, LocalPod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
@@ -11,6 +10,7 @@ use training_job::{
     FailureTolerance, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
     Topology, TrainingJob,
 };
+use training_job_local::{Environment, LocalPod};
 
 const HEAD: &str = "Head";
 const WORKER: &str = "Worker";

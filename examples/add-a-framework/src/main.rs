@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use training_job_local::Jobs;
 use training_job_controller::process::{self, Flags, Kinds, Program};
+use training_job_local::Jobs;
 
 use farm_operator::job::{self, FarmJob};
 

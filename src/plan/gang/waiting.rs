@@ -1,7 +1,6 @@
 //! Notices to the job's author about pods that wait for a scheduler.
 
 use jiff::{SignedDuration, Timestamp};
-use kube_syntax::quantity::Quantity;
 use serde_json::Value;
 
 use crate::job::{GangScheduler, Role, TrainingJob};
@@ -147,18 +146,12 @@ fn has_no_nodes<J: TrainingJob>(
         return None;
     }
     let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
-    let why = match words.clone().find_map(missing) {
-        Some(missing) => format!("missing: {missing}"),
-        None => format!(
-            "{} reports: {}",
-            scheduler.name(),
-            words.next().map_or("", of_itself)
-        ),
-    };
+    let why = words.next().map_or("", of_itself);
     let (name, demand) = (&group.name, demand(group));
     let (without, all) = (without().count(), pods.len());
     Some(format!(
-        "PodGroup {name} waits for {demand}; {without} of {all} pods have no node; {why}"
+        "PodGroup {name} waits for {demand}; {without} of {all} pods have no node; {} reports: {why}",
+        scheduler.name()
     ))
 }
 
@@ -171,29 +164,6 @@ fn demand(group: &ObjectRecord) -> String {
         demand += &format!(", {name} {amount}");
     }
     demand
-}
-
-/// Returns the resources that a cluster lacks, from a message of coscheduling (`CheckClusterResource` in
-/// `pkg/coscheduling/core/core.go` of scheduler-plugins v0.33.5). The message has a map of quantities as Go prints
-/// their fields: `resource gap: map[cpu:{{4000 -3} {<nil>}  DecimalSI}]`. Returns None if the message has no such
-/// map, or has it in another format.
-fn missing(words: &str) -> Option<String> {
-    let (_, mut rest) = words.split_once("resource gap: map[")?;
-    let mut missing = Vec::new();
-    while !rest.starts_with(']') {
-        let (name, after) = rest.split_once(":{{")?;
-        let (number, after) = after.split_once("} {<nil>} ")?;
-        let (value, exponent) = number.split_once(' ')?;
-        let (notation, after) = after.split_once('}')?;
-        let kibibytes = match (notation.ends_with("BinarySI"), exponent, value.parse::<u64>()) {
-            (true, "0", Ok(bytes)) if bytes % 1_024 == 0 => Some(format!("{}Ki", bytes / 1_024)),
-            _ => None,
-        };
-        let amount = Quantity::parse(&kibibytes.unwrap_or_else(|| format!("{value}e{exponent}")))?;
-        missing.push(format!("{} {amount}", name.trim_start()));
-        rest = after;
-    }
-    Some(missing.join(", "))
 }
 
 /// Returns a scheduler's message about a pod without the parts about preemption and the group.
@@ -229,30 +199,6 @@ fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn missing_resources_are_parsed_from_gos_debug_format() {
-        let says = |map: &str| {
-            missing(&format!(
-                "0/3 nodes are available: resource gap: map[{map}]. preemption: none"
-            ))
-        };
-        assert_eq!(
-            says("cpu:{{4000 -3} {<nil>}  DecimalSI}").as_deref(),
-            Some("cpu 4")
-        );
-        let several = "cpu:{{500 -3} {<nil>} 500m DecimalSI} memory:{{8589934592 0} {<nil>}  BinarySI} pods:{{2 0} {<nil>}  DecimalSI}";
-        assert_eq!(says(several).as_deref(), Some("cpu 500m, memory 8Gi, pods 2"));
-        for other in [
-            "cpu:{{1 0} {0xc000a6a0c0}  DecimalSI}",
-            "cpu:4",
-            "cpu:{{x y} {<nil>}  DecimalSI}",
-        ] {
-            assert_eq!(says(other), None, "{other}");
-        }
-        assert_eq!(missing("0/3 nodes are available: 3 Insufficient cpu."), None);
-        assert_eq!(missing("resource gap: map["), None);
-    }
 
     #[test]
     fn message_parts_about_other_pods_are_left_out() {

@@ -30,7 +30,9 @@ fn a_variable_may_be_as_long_as_linux_takes_it() {
     assert_eq!(problem(&job(&"x".repeat(left))), "");
     let problem = problem(&job(&"x".repeat(left + 1)));
     assert!(
-        problem.contains("MX_CONFIG of job-worker-0 must be at most 131072 bytes, the limit of Linux (would have 131073"),
+        problem.contains(
+            "MX_CONFIG of job-worker-0 must be at most 131072 bytes, the limit of Linux (would have 131073"
+        ),
         "{problem}"
     );
 }
