@@ -63,8 +63,15 @@ fn json_has_place_field_and_remedy() {
     }
     let findings = report["findings"].as_array().unwrap();
     // A bound in the problem implies the remedy; every other finding has one.
-    let has_remedy = |finding: &&Value| finding["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty());
-    assert!(findings.iter().any(|finding| has_remedy(&finding)), "{findings:?}");
+    let has_remedy = |finding: &&Value| {
+        finding["remedy"]
+            .as_str()
+            .is_some_and(|remedy| !remedy.is_empty())
+    };
+    assert!(
+        findings.iter().any(|finding| has_remedy(&finding)),
+        "{findings:?}"
+    );
     assert!(findings.iter().any(|finding| finding["severity"] == "warning"));
 }
 

@@ -159,7 +159,7 @@ async fn a_job_that_is_too_big_for_ever_has_no_place_and_is_in_nobodys_way(
         let of = format!("waits in queue default for pods {all}, cpu {all}; Volcano reports: ");
         assert!(why.contains(&of), "{why}");
     } else {
-        let of = format!("waits for pods {all}, cpu {all}; {all} of {all} pods have no node; missing: cpu ");
+        let of = format!("waits for pods {all}, cpu {all}; {all} of {all} pods have no node; ");
         assert!(why.contains(&of), "{why}");
     }
     stage.turn();
