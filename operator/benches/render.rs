@@ -3,8 +3,11 @@
 //! Renders one file with 1,000 jobs of five replicas, and files with fewer jobs. The difference is the cost of a job,
 //! the rest is the cost of the start.
 
-// A benchmark that cannot read its own job has found an error.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot read its own job has found an error"
+)]
 
 use std::process::Command;
 use std::time::Instant;

@@ -83,7 +83,7 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
         let Some(container) = at(spec, &[list]).and_then(items) else {
             continue;
         };
-        tighten_container(container);
+        tighten_container(container, framework);
         let Some(name) = at(container, &["name"]) else {
             continue;
         };
@@ -99,9 +99,11 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
     }
 }
 
-fn tighten_container(container: &mut JSONSchemaProps) {
-    let rule = Rule::with_message_of(r#"self.?image.orValue("") != """#, |e| e.no_image(""));
-    add(container, rule.at("image"));
+fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
+    if !framework.fills_in_images {
+        let rule = Rule::with_message_of(r#"self.?image.orValue("") != """#, |e| e.no_image(""));
+        add(container, rule.at("image"));
+    }
     if let Some(name) = at(container, &["env"])
         .and_then(items)
         .and_then(|i| at(i, &["name"]))

@@ -49,6 +49,8 @@ pub struct Framework {
     pub roles: &'static [RoleDefinition],
     /// The role whose number of replicas `kubectl scale` and autoscalers change, if any.
     pub scaled_role: Option<&'static str>,
+    /// True if a template may omit images, because the kind's replica specs fill them in.
+    pub fills_in_images: bool,
     /// True if an entry may omit its template, because the kind's replica specs fill it in.
     pub fills_in_templates: bool,
     /// True if names of pods and services follow another pattern than `<job>-<role>-<index>`.
@@ -99,6 +101,7 @@ impl Framework {
             role_key: None,
             roles: &[],
             scaled_role: None,
+            fills_in_images: false,
             fills_in_templates: false,
             names_replicas: false,
             stable_address: false,
@@ -177,6 +180,14 @@ impl Framework {
     #[must_use]
     pub const fn scales(mut self, role: &'static str) -> Self {
         self.scaled_role = Some(role);
+        self
+    }
+
+    /// Lets templates omit images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in. The
+    /// API server then does not require them; validation checks the completed template.
+    #[must_use]
+    pub const fn fills_in_images(mut self) -> Self {
+        self.fills_in_images = true;
         self
     }
 

@@ -188,8 +188,8 @@ pub trait TrainingJob:
     /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
 
-    /// Returns requirements such as roles of which one must have a replica. The operator checks them, and the API
-    /// server does so with rules. Default: none.
+    /// Returns requirements, such as a list of roles that needs a replica in at least one role. The operator checks
+    /// them, and the API server does so with rules. Default: none.
     fn requirements() -> Vec<Requirement<Self>> {
         Vec::new()
     }

@@ -71,7 +71,7 @@ impl SharedEnvironment {
         kind == Self::OBJECT.kind && hash.is_some_and(is_hash)
     }
 
-    /// Returns the ConfigMap.
+    /// Returns the ConfigMap with the prefixes.
     pub(crate) fn object(&self) -> JobObject {
         let content = json!({"data": self.prefixes, "immutable": true});
         Self::OBJECT.kind.object(&*self.name, content)

@@ -29,7 +29,7 @@ pub struct Topology<'a> {
     pub common_service: Option<String>,
     /// The operator's settings.
     pub settings: Settings,
-    /// See [`shared_text`](Topology::shared_text).
+    /// The texts for [`shared_text`](Topology::shared_text).
     pub(crate) shared_texts: SharedTexts,
 }
 

@@ -31,7 +31,7 @@ pub struct Schemas {
 /// An API version of the kind.
 #[derive(Clone, Debug)]
 struct Version {
-    /// Such as `example.com/v1`.
+    /// Group and version, such as `example.com/v1`.
     api_version: String,
     schema: Schema,
     /// The values that the API server fills in for missing fields of the spec itself.

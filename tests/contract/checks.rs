@@ -1,4 +1,4 @@
-//! What the check of a definition finds.
+//! The findings of the check of a definition.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -23,7 +23,7 @@ fn a_list_is_refused_by_its_rules_as_by_validate() {
     assert_eq!(check_definition::<ListJob>(HERE, "jobs"), [""; 0]);
 }
 
-/// A kind with the rules that a test gives it, and a status of which a test has something lost.
+/// A kind with the rules that a test sets, and a status from which a test can remove fields.
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -88,7 +88,7 @@ impl TrainingJob for RuledJob {
     }
 }
 
-/// What the check gives back or says of a kind with this rule, of a job with these lines in its spec.
+/// Checks a kind with this rule and a job with these lines in its spec. Returns the result of the check.
 fn check(name: &str, rule: Rule, lines: &str) -> Result<Vec<String>, String> {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("checks").join(name);
     let _ = fs::remove_dir_all(&base);
@@ -169,7 +169,7 @@ const CHEAP: [&str; 4] = [
 const DEAR: [&str; 3] = [
     // A list without maxItems is taken for one of a million items.
     r#"self.names.all(a, a.lowerAscii() == a)"#,
-    // What `.?` and `orValue` give has no size, so that going through it is endless.
+    // The result of `.?` and `orValue` has no size limit, so the cost of a scan is unlimited.
     r#"self.?mode.orValue("").lowerAscii() == "fast""#,
     // Texts without maxLength in a loop within a loop.
     r#"self.replicaSpecs.all(k, self.replicaSpecs[k].template.spec.containers.all(c, !c.image.contains(":latest")))"#,
@@ -258,7 +258,7 @@ fn ranges_are_checked_by_hand_in_the_words_of_their_rules() {
     }
 }
 
-/// What the check says of a kind of which this is lost of the status.
+/// Returns the findings for a kind that loses a part of the status.
 fn lost(name: &str, lose: fn(&mut Value)) -> String {
     LOSE.set(lose);
     found(name, Rule::new("true", "no"), "")

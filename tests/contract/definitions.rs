@@ -1,7 +1,9 @@
 //! The definition of a kind: the same bounds and requirements as rules, and what is wrong with a kind itself.
 
 use k8s_openapi::api::core::v1::EnvVar;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +64,22 @@ fn a_list_has_the_rules_of_a_map() {
          must have at least 2 replicas of WORKER; set the replicas of WORKER to 2 or more"
     );
     assert!(of_members.contains(&needs), "{of_members:#?}");
+    let Some(JSONSchemaPropsOrArray::Schema(member)) = &members.items else {
+        panic!("it is a list");
+    };
+    let template = &member.properties.as_ref().unwrap()["template"]
+        .properties
+        .as_ref()
+        .unwrap()["spec"];
+    let Some(JSONSchemaPropsOrArray::Schema(container)) =
+        &template.properties.as_ref().unwrap()["containers"].items
+    else {
+        panic!("it is a list");
+    };
+    assert!(
+        !rules(container).iter().any(|rule| rule.contains("image")),
+        "images are filled in"
+    );
 }
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -115,6 +115,7 @@ impl TrainingJob for ListJob {
             ObjectDefinition::new(BOARD[1]),
         ])
         .names_replicas()
+        .fills_in_images()
         .settings(&[GREETING]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {

@@ -1,8 +1,12 @@
 //! Tests of the pure planner: lives of jobs, and properties of any job. Each module covers a topic. `#n` is the
 //! number of the defect of the Go operator v1.8.1 that a test rules out here.
 
-// A test fails by a panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
 
 mod accelerators;
 mod annotations;

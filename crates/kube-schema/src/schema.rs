@@ -12,7 +12,7 @@ pub struct Schema {
     pub(crate) nullable: bool,
     pub(crate) properties: BTreeMap<String, Schema>,
     pub(crate) additional: Option<Box<Schema>>,
-    /// `additionalProperties: true`.
+    /// True for `additionalProperties: true`.
     pub(crate) additional_any: bool,
     pub(crate) items: Option<Box<Schema>>,
     pub(crate) required: Vec<String>,

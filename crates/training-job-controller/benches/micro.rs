@@ -5,8 +5,11 @@
 //! on the machine. `micro names` prints the names of the benchmarks. `micro once NAME` runs one of them once in a
 //! function that Callgrind can find.
 
-// A benchmark that cannot read its own job has found an error.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot read its own job has found an error"
+)]
 
 use std::convert::Infallible;
 use std::env::args;

@@ -32,7 +32,6 @@ const MAX_BURST_CREATES: u32 = 5;
 /// Reconciles that are further apart than this are not consecutive.
 const MAX_CONSECUTIVE_GAP: Duration = Duration::from_secs(60);
 
-/// The maximum pause.
 const MAX_CREATE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The rate at which reconciles of one job create children.

@@ -13,7 +13,7 @@ use super::RunEvent;
 /// The reasons of containers that wait forever: there are no images, and no more objects are created.
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
 
-/// Namespace and name.
+/// The namespace and the name of an object.
 pub(super) type Name = (String, String);
 
 #[derive(Debug, Default)]

@@ -51,7 +51,7 @@ const SLEEP: &str = "trap 'exit 143' TERM; sleep 365d & wait";
 
 /// Readable and executable for all.
 const SCRIPT_MODE: i32 = 0o555;
-/// Readable for all.
+/// The mode of files that are readable for all.
 const FILE_MODE: i32 = 0o444;
 
 /// Returns the variables by which `mpirun` finds the workers and its remote shell. Returns none for a worker.

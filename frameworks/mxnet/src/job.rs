@@ -194,7 +194,7 @@ impl JobMode {
         }
     }
 
-    /// Returns the roles of which at least one must have a replica. The usual role comes first.
+    /// Returns a list of roles. At least one of them must have a replica. The usual role comes first.
     fn deciding(self) -> &'static [&'static str] {
         match self {
             Self::Train => &["Worker", "Scheduler"],

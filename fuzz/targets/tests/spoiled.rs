@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 use training_job_fuzz_targets::status;
 
-/// Pseudo-random numbers: xorshift.
+/// A xorshift generator of pseudo-random numbers.
 struct Random(u64);
 
 impl Random {

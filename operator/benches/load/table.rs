@@ -29,7 +29,7 @@ pub(crate) struct Worked {
 /// One run of one contender.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Run {
-    /// The contender.
+    /// The name of the contender.
     pub(crate) by: String,
     /// The number of the round, from 1.
     pub(crate) round: usize,

@@ -10,7 +10,7 @@ use crate::work::Jobs;
 /// Figures by name. `table.rs` describes them.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// An existing pod.
+/// A pod that still exists.
 pub(crate) struct Known {
     uid: String,
     pub(crate) runs: bool,

@@ -1,4 +1,4 @@
-//! What several test programs of the operator share. A panic is how a test fails, so these functions panic.
+//! Helpers that several test programs of the operator share. A panic is how a test fails, so these functions panic.
 
 pub mod cluster_training;
 pub mod corpus;

@@ -54,7 +54,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The existing names.
+/// The names that exist in the repository.
 struct Project {
     /// All files with their text, which is empty for files that are no sources.
     files: BTreeMap<String, String>,

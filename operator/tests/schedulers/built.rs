@@ -1,4 +1,4 @@
-//! What `tests/schedulers/build.sh` has built.
+//! The programs that `tests/schedulers/build.sh` has built.
 
 use std::fs;
 use std::path::PathBuf;
@@ -44,7 +44,6 @@ pub(crate) async fn install_definitions(plane: &ControlPlane, name: &str) {
     }
 }
 
-/// Applies objects.
 pub(crate) async fn apply(plane: &ControlPlane, objects: &[Value]) {
     let texts: Vec<_> = objects.iter().map(Value::to_string).collect();
     let (arguments, text) = (["apply", "--server-side", "-f", "-"], texts.join("\n---\n"));

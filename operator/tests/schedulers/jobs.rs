@@ -18,7 +18,6 @@ pub(crate) const MX: Kind = Kind {
     container: "mxnet",
     roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
 };
-/// A tuning job.
 pub(crate) const TUNING: Kind = Kind {
     roles: &[("TunerTracker", 1), ("TunerServer", 1), ("Tuner", 2)],
     ..MX

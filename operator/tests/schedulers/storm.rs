@@ -20,7 +20,7 @@ use training_job_testbed::cluster::WAIT_TIMEOUT;
 use crate::jobs::{Kind, with_grace};
 use crate::stage::{Stage, is, of, runs};
 
-/// A disturbance.
+/// One disturbance of a storm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Act {
     /// Another job is created, unless there are enough.

@@ -171,7 +171,6 @@ impl Timeline {
             .map(|(uid, child)| (uid.as_str(), child))
     }
 
-    /// Records a change.
     pub(crate) fn record(&mut self, change: &Change, by_operator: bool, now: u64) {
         let deleted = (change.action() == Action::Deleted).then_some(now);
         self.put(change.plural(), change.object(), deleted, now);

@@ -54,7 +54,7 @@ pub struct Simulation {
     pub history: History,
     /// Checks the invariants at each change.
     pub monitor: Monitor,
-    /// The operators' clock.
+    /// The clock that the operators read.
     clock: SimulatedClock,
     job_types: &'static [JobType],
     concurrency: usize,

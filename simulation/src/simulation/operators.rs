@@ -12,7 +12,6 @@ use training_job_controller::{Operator, Options};
 use super::Simulation;
 use super::setup::of_different_kinds;
 
-/// A running operator.
 pub(super) struct RunningOperator {
     task: JoinHandle<()>,
     dead: Arc<AtomicBool>,

@@ -194,7 +194,6 @@ pub(crate) async fn call(sim: &Simulation, method: &str, path: &str, body: Value
     }
 }
 
-/// Creates an object.
 pub(crate) async fn make(sim: &Simulation, plural: &str, object: Value) {
     call(sim, "POST", &path(plural, ""), object).await.unwrap();
 }

@@ -63,7 +63,7 @@ pub(super) async fn config(kubeconfig: &Path) -> Result<Config, String> {
     config.map_err(|e| e.to_string())
 }
 
-/// Reads a kubeconfig.
+/// Reads a kubeconfig as JSON.
 pub(super) fn read(file: &Path) -> Value {
     let kubeconfig = Kubeconfig::read_from(file).expect("a kubeconfig");
     serde_json::to_value(kubeconfig).expect("it is data")

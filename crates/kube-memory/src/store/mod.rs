@@ -54,7 +54,7 @@ pub(crate) struct Store {
     uids: BTreeMap<String, ObjectKey>,
     /// The keys of dependents, by the UID of an owner.
     dependents: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// The collector's queue.
+    /// The queue of the garbage collector.
     pub(crate) garbage: VecDeque<ObjectKey>,
     observers: Vec<Observer>,
     /// The tasks to wake when the store is no longer locked.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 
-/// 2030-01-01T00:00:00Z.
+/// The start time in seconds, 2030-01-01T00:00:00Z.
 const START: i64 = 1_893_456_000;
 
 /// A cluster whose clock follows Tokio's.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use training_job_testbed::cluster::{ControlPlane, Options, repository};
 
-/// Returns one control plane for all scripts, each of which has a namespace of its own.
+/// Returns one control plane for all scripts. Each script has its own namespace.
 pub(crate) async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED

@@ -68,7 +68,7 @@ pub(crate) struct Step {
     /// Pointers into the response. Later steps use their values by name.
     #[serde(default)]
     pub(crate) keep: BTreeMap<String, String>,
-    /// The intended differences.
+    /// The differences that are intended.
     #[serde(default)]
     pub(crate) differs: Vec<Named>,
 }

@@ -247,7 +247,7 @@ async fn what_is_deleted_as_soon_as_it_is_made_is_not_made_a_thousand_times() {
     assert!((5..20).contains(&made), "{made} times in a minute");
     sim.advance(20).await;
     assert_eq!(sim.services_now().len(), 4);
-    // What is made in vain is what this test is about.
+    // I9, objects created in vain, is the expected violation of this test.
     assert!(sim.monitor.violations().iter().all(|v| v.id == "I9"));
 }
 

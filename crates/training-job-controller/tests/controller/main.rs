@@ -1,7 +1,11 @@
 //! Tests of the running controller: a real client sends real requests to the in-memory API, on a paused clock.
 
-// A test fails by a panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
 
 mod answers;
 mod costs;

@@ -1,4 +1,4 @@
-//! The fields of a TfJob, some of which have two spellings.
+//! The fields of a TfJob. Some fields have two spellings.
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume, VolumeMount};
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! What rules cost by `training_job::testing`, and by a real API server.
+//! The costs of rules as estimated by `training_job::testing`, and by a real API server.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -132,7 +132,7 @@ fn of(spec: Map<String, Value>) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// What the server has against a definition: field and message.
+/// Returns the errors of the server for a definition: field and message.
 pub(crate) async fn refused(
     plane: &ControlPlane,
     definition: &CustomResourceDefinition,

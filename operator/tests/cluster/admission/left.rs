@@ -72,7 +72,8 @@ fn job(version: &str, name: &str) -> Value {
     })
 }
 
-/// What that operator stored: its defaults, and the status under its own name, by a write of the whole object.
+/// Returns a job as that operator stored it: its defaults, and the status under its own name, by a write of the whole
+/// object.
 fn old_job(version: &str, name: &str) -> Value {
     let mut job = job(version, name);
     job["spec"]["cleanPodPolicy"] = "Running".into();

@@ -1,4 +1,4 @@
-//! Where two values differ, by paths such as `pods.job-worker-0.spec.containers[0].env`.
+//! The differences between two values, by paths such as `pods.job-worker-0.spec.containers[0].env`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ fn collect(there: &Value, here: &Value, path: String, places: &mut Places) {
     }
 }
 
-/// What stands at a place.
+/// Returns the value at a path.
 pub(crate) fn get<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     if path.is_empty() {
         return Some(value);
@@ -100,13 +100,13 @@ fn step(map: &Map<String, Value>, path: &str) -> Option<(String, String)> {
     Some((key.clone(), path[key.len()..].to_owned()))
 }
 
-/// Whether a pattern, in which `*` is anything, describes a path or something above it.
+/// True if a pattern, in which `*` matches anything, matches a path or a parent of it.
 pub(crate) fn covers(pattern: &str, path: &str) -> bool {
     let ends = |rest: &[u8]| rest.first().is_none_or(|c| b".[ :".contains(c));
     glob(pattern.as_bytes(), path.as_bytes(), &ends)
 }
 
-/// Whether a pattern describes a whole name.
+/// True if a pattern matches a whole name.
 pub(crate) fn names(pattern: &str, name: &str) -> bool {
     glob(pattern.as_bytes(), name.as_bytes(), &<[u8]>::is_empty)
 }

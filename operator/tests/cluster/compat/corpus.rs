@@ -11,14 +11,14 @@ use training_job_testbed::cluster::repository;
 
 use super::compare::covers;
 
-/// What the user and the kubelet do.
+/// The actions of the user and the kubelet.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
     /// With which flags the Go operator ran, if not with none.
     #[serde(default)]
     pub(crate) profile: String,
-    /// What is there before the job.
+    /// The objects that exist before the job.
     #[serde(default)]
     pub(crate) objects: Vec<Value>,
     pub(crate) job: Value,
@@ -27,13 +27,13 @@ pub(crate) struct Scenario {
     pub(crate) differs: Vec<Defect>,
 }
 
-/// Where the Go operator is wrong.
+/// Places at which the Go operator is wrong.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Defect {
     defect: Value,
     pub(crate) step: Words,
     pub(crate) at: Words,
-    /// What is right.
+    /// The right values by path.
     #[serde(default)]
     pub(crate) want: BTreeMap<String, Value>,
 }
@@ -64,12 +64,12 @@ impl Words {
         }
     }
 
-    /// Whether one of these patterns describes this place.
+    /// True if one of these patterns matches this path.
     pub(crate) fn cover(&self, path: &str) -> bool {
         self.all().iter().any(|pattern| covers(pattern, path))
     }
 
-    /// Whether these steps have this one of all: `*`, a name, or `name..` for that one and all later.
+    /// True if these words include a step: `*`, a name, or `name..` for that step and all later ones.
     pub(crate) fn have(&self, step: &str, all: &[&str]) -> bool {
         let place = |name: &str| all.iter().position(|n| *n == name);
         self.all().iter().any(|word| match word.strip_suffix("..") {
@@ -79,21 +79,21 @@ impl Words {
     }
 }
 
-/// What the API server held, and told, when the Go operator ran a scenario.
+/// The objects, responses and events of the API server while the Go operator ran a scenario.
 pub(crate) struct Golden {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What it held after one step.
+/// The recorded state after one step.
 pub(crate) struct Step {
     pub(crate) name: String,
-    /// What was answered, the job, pods and services.
+    /// The responses, the job, pods and services.
     pub(crate) held: Value,
     /// All events until then.
     pub(crate) events: BTreeSet<String>,
     /// Events that were there in some recordings.
     pub(crate) sometimes: BTreeSet<String>,
-    /// Whether there were more events than its client kept apart.
+    /// True if there were more events than its client kept apart.
     pub(crate) partial: bool,
     /// Places that differed between recordings.
     pub(crate) unstable: Vec<String>,
@@ -128,7 +128,7 @@ impl Scenario {
             before.clone_from(&step);
             steps.push(Step::new(step, steps.last()));
         }
-        // Where it is known what is right, chance is no excuse.
+        // A place with a known right value is compared even if recordings differ there.
         let wanted = |at: &String| self.differs.iter().any(|defect| defect.want.contains_key(at));
         for step in &mut steps {
             step.unstable.retain(|at| !wanted(at));
@@ -181,7 +181,7 @@ impl Step {
         }
     }
 
-    /// Whether the Go operator itself is at odds about a place.
+    /// True if recordings of the Go operator differ at this path.
     pub(crate) fn is_unstable(&self, path: &str) -> bool {
         self.unstable.iter().any(|at| covers(at, path))
     }

@@ -1,4 +1,4 @@
-//! How it is here: where that differs from what was recorded, and why.
+//! The state under our operator: its differences from the recordings, and their reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,13 @@ use super::compare::{ABSENT, Places, get, names, put};
 use super::corpus::{Defect, Golden, Scenario, Words, folder, read};
 use super::normal::MORE;
 
-/// What restarts together with a failed replica, unless the job says it.
+/// The replicas that restart together with a failed one, unless the job sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {
     /// `--default-restart-scope=Replica`: as under the Go operator.
     Replica,
-    /// What suits the kind of job.
+    /// The default of the kind of job.
     Default,
     /// As under the Go operator, with `--gang-scheduler-name=volcano`.
     Volcano,
@@ -65,10 +65,10 @@ impl Scope {
     }
 }
 
-/// What differs in one scenario.
+/// The differences in one scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Here {
-    /// What is here, for each step.
+    /// The values under our operator, for each step.
     pub(crate) steps: Vec<Places>,
     /// Events that the Go operator sends and ours does not.
     pub(crate) missing: BTreeSet<String>,
@@ -136,7 +136,7 @@ impl Here {
         fs::write(Self::file(scope, scenario), text).unwrap();
     }
 
-    /// What is held here after a step.
+    /// Returns the state under our operator after a step.
     fn held(&self, golden: &Golden, step: usize) -> Value {
         let mut held = golden.steps[step].held.clone();
         for (path, here) in &self.steps[step] {
@@ -166,7 +166,7 @@ pub(crate) fn events(golden: &Golden, told: &BTreeSet<String>) -> (BTreeSet<Stri
     (missing, if partial { BTreeSet::new() } else { more })
 }
 
-/// `tests/compat/differences.yaml`.
+/// The content of `tests/compat/differences.yaml`.
 #[derive(Deserialize)]
 pub(crate) struct Reasons {
     /// The defects of the Go operator that the scenarios name, by their numbers.
@@ -174,12 +174,12 @@ pub(crate) struct Reasons {
     pub(crate) differences: Vec<Reason>,
 }
 
-/// Why something differs.
+/// The reason of some differences.
 #[derive(Deserialize)]
 pub(crate) struct Reason {
     /// The first words of a line of docs/users/differences.md.
     pub(crate) docs: Option<String>,
-    /// Why there need be no such line.
+    /// The reason for which no such line is needed.
     pub(crate) why: Option<String>,
     pub(crate) scope: Option<Scope>,
     #[serde(default = "all")]
@@ -237,7 +237,7 @@ impl Reasons {
                 left.push(format!("{} [{}] {path}", scenario.name, step.unwrap_or("*")));
             }
         }
-        // What is right, where that is known, must be so, or there is a reason of ours.
+        // A known right value must be present, or a reason must explain the difference.
         for defect in &scenario.differs {
             let steps = golden.steps.iter().enumerate();
             for (n, step) in steps.filter(|(_, step)| defect.step.have(&step.name, &all)) {
@@ -259,7 +259,7 @@ impl Reasons {
     }
 }
 
-/// What explains some difference.
+/// The reasons that explain some difference.
 #[derive(Default)]
 pub(crate) struct Used {
     /// The numbers of reasons.

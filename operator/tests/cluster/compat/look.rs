@@ -25,12 +25,12 @@ const RECORDING_QUIET: Duration = Duration::from_secs(12);
 /// The same for a job with a deadline, which would pass in [`RECORDING_QUIET`].
 const DEADLINE_QUIET: Duration = Duration::from_secs(5);
 
-/// What the last look saw, to tell what has changed since.
+/// The state at the last look. The next look compares with it.
 #[derive(Default)]
 pub(crate) struct Memory {
     uids: BTreeMap<String, String>,
     status: Value,
-    /// After each step.
+    /// The places after each step.
     pub(crate) places: Vec<Places>,
     pub(crate) events: Vec<BTreeSet<String>>,
 }
@@ -88,7 +88,7 @@ impl Memory {
         Ok(())
     }
 
-    /// What is held, as the recordings have it.
+    /// Returns the held objects in the form of the recordings.
     fn state(&self, play: &Play, held: &Held, did: &[Value]) -> Value {
         let mut state = Map::new();
         if !did.is_empty() {
@@ -159,7 +159,7 @@ fn places(step: &Step, state: &Value) -> Places {
     places
 }
 
-/// What is not as expected, in words.
+/// Returns a description of the unexpected differences.
 fn wrong(
     scenario: &Scenario,
     golden: &Golden,
@@ -194,7 +194,7 @@ fn wrong(
     if let Some(due) = due {
         let (mut missing, _) = super::here::events(golden, events);
         missing.retain(|line| due.events.contains(line) && !here.missing.contains(line));
-        // What the Go operator sent without a reason may come later here.
+        // An event that the Go operator sent without a reason may come later from ours.
         let is_defect = |line: &String| {
             let path = format!("events {line}");
             scenario.differs.iter().any(|defect| defect.at.cover(&path))

@@ -1,4 +1,4 @@
-//! What a namespace holds, by watching it.
+//! A copy of the objects in a namespace, updated by watches.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -15,18 +15,19 @@ use tokio::task::JoinSet;
 /// The objects of a kind by name.
 pub(crate) type Objects = BTreeMap<String, Value>;
 
-/// What a namespace holds.
+/// The objects in a namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     pub(crate) jobs: Objects,
     pub(crate) pods: Objects,
     pub(crate) services: Objects,
     pub(crate) events: Objects,
-    /// What an operator may make beside them, by section of the recordings.
+    /// Other objects that an operator may create, by section of the recordings.
     pub(crate) others: BTreeMap<&'static str, Objects>,
 }
 
-/// What operators make beside pods and services: section of the recordings, group, version, and kind.
+/// The other kinds of objects that operators create, beside pods and services: section of the recordings, group,
+/// version, and kind.
 pub(crate) const OTHERS: [(&str, &str, &str, &str); 8] = [
     ("configmaps", "", "v1", "ConfigMap"),
     ("secrets", "", "v1", "Secret"),
@@ -51,7 +52,7 @@ pub(crate) fn plural(section: &str) -> &str {
     if section == VOLCANO { "podgroups" } else { section }
 }
 
-/// Which objects of those held.
+/// Selects one collection of the held objects.
 type Part = Box<dyn Fn(&mut Held) -> &mut Objects + Send + Sync>;
 
 /// Follows a namespace until it is dropped.

@@ -26,7 +26,7 @@ use here::{Here, Scope};
 use look::Memory;
 use play::Play;
 
-/// How many scenarios are played at a time.
+/// The number of scenarios that are played at a time.
 const AT_ONCE: usize = 32;
 
 /// The scenarios whose files are written instead of compared with, such as `mx-*`.
@@ -155,7 +155,7 @@ async fn run(
     if recorded().is_some() {
         found.write(scope, &scenario.name, &golden);
     }
-    // Where more restarts, other things happen first.
+    // A wider restart scope changes the order of events.
     if scope == Scope::Default {
         return Ok(());
     }

@@ -178,7 +178,7 @@ pub(crate) fn other(value: &Value, job: &str) -> Value {
 /// `moved` since the last step.
 pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     let mut out = object(status);
-    // What the controller notes down for itself.
+    // The controller keeps its own records in this field.
     out.remove("recovery");
     for key in ["startTime", "completionTime"] {
         if let Some(time) = out.get_mut(key) {
@@ -220,7 +220,7 @@ fn hide_time(failure: &mut Value) {
     failure.extend(time.map(|_| ("time".to_owned(), "<time>".into())));
 }
 
-/// An event, as one line for each object that it names: here one event tells of all pods of a pass.
+/// Returns one line for each object that an event names: our operator sends one event for all pods of a pass.
 /// Empty if it is not of an operator.
 pub(crate) fn event(value: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -24,9 +24,9 @@ pub(crate) struct Play {
     pub(crate) name: String,
     /// Of the job as it was created last.
     pub(crate) uid: String,
-    /// What the user has asked for.
+    /// The job as the user submitted it.
     pub(crate) submitted: Value,
-    /// What was answered since the last look.
+    /// The responses since the last look.
     pub(crate) did: Vec<Value>,
     mirror: Mirror,
     requests: Requests,
@@ -108,12 +108,12 @@ impl Play {
         Ok(play)
     }
 
-    /// What the namespace holds, as it changes.
+    /// Returns a receiver of the objects in the namespace.
     pub(crate) fn held(&self) -> tokio::sync::watch::Receiver<Held> {
         self.mirror.held.clone()
     }
 
-    /// Deletes the job, so that nobody is kept busy.
+    /// Deletes the job, so that the operator has no more work with it.
     pub(crate) async fn end(&self) -> Result<(), String> {
         let options = json!({"propagationPolicy": "Background"});
         self.requests.delete(&self.job(), &options).await.map(drop)
@@ -190,7 +190,7 @@ impl Play {
             }
             "createJob" => self.create_job().await,
             "scale" => self.scale(step).await,
-            // Volcano's groups have no status of their own path, and of the others nobody asks for the phase.
+            // Volcano's groups have no status subresource. The phase of other groups is not read.
             "podGroup" => {
                 let status = json!({"status": {"phase": step["phase"]}});
                 self.requests
@@ -208,12 +208,12 @@ impl Play {
             "delete" => {
                 let text = |field: &str| step[field].as_str().unwrap_or_default();
                 let (kind, name) = (text("kind"), text("name"));
-                // What comes back under this name is the operator's.
+                // If the name appears again, the operator has created the object.
                 let goes = |o: &Value| section(o) == kind && o["metadata"]["name"] == name;
                 self.scenario.objects.retain(|object| !goes(object));
                 self.delete(&self.at(kind, name)).await
             }
-            // What happens in this time is awaited by the next look.
+            // The next look awaits the changes of this time.
             "wait" => {
                 self.did.push(json!({}));
                 Ok(())
@@ -279,7 +279,7 @@ impl Play {
     async fn await_pod(&self, name: &str) {
         let mut held = self.held();
         let there = held.wait_for(|held| held.pods.contains_key(name));
-        // Where there is none, the recording says so.
+        // If there is no pod, the comparison with the recording reports it.
         let _ = tokio::time::timeout(POD_PATIENCE, there).await;
     }
 
@@ -329,7 +329,7 @@ impl Play {
         Ok(())
     }
 
-    /// Whether an object was there without the operator's doing.
+    /// True if the operator did not create an object.
     pub(crate) fn is_given(&self, section: &str, name: &str) -> bool {
         let mut given = self.scenario.objects.iter();
         matches!(name, "default" | "kube-root-ca.crt")

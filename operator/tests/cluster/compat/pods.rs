@@ -1,4 +1,4 @@
-//! What the kubelet writes of a pod, as the scenarios' authors wrote it down.
+//! The status of a pod as the kubelet writes it, in the form of the scenarios.
 
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;

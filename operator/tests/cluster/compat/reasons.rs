@@ -1,4 +1,4 @@
-//! Every difference has a reason, and every reason is told to users.
+//! Every difference has a reason, and every reason is documented for users.
 
 use std::collections::BTreeSet;
 use std::fs;

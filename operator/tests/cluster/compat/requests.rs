@@ -5,7 +5,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// What the API server says.
+/// A response of the API server.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,

@@ -25,7 +25,7 @@ fn commands() -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// What the stand-alone operator's manifests made, its definition among it.
+/// Returns the objects of the stand-alone operator's manifests, its definition included.
 fn installation() -> Value {
     let meta = json!({"name": "mxnet-operator"});
     let in_kubeflow = json!({"name": "mxnet-operator", "namespace": "kubeflow"});

@@ -52,7 +52,7 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     let before = jobs.identities().await;
     stop(theirs).await;
 
-    // Where jobs restart as a whole, one that was about to restart may do so.
+    // If jobs restart as a whole, a job that was about to restart may do so.
     let mut ours = operators::ours(cluster, &admin, &namespace, flags).await;
     jobs.seen_by_all("first").await;
     let restarts_whole = flags.is_empty();

@@ -79,7 +79,7 @@ async fn roles_are_plain() {
     }
 }
 
-/// What MPIJobs need is for those only who ask for it.
+/// The permissions that MPIJobs need are opt-in.
 #[tokio::test]
 async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
     let cluster = ControlPlane::shared().await;
@@ -137,7 +137,7 @@ async fn all_kinds_run_and_mpijobs_with_their_component() {
     }
 }
 
-/// What `training-operator run` says when it cannot run.
+/// Returns the error of `training-operator run` when it cannot run.
 async fn training_operator(cluster: &ControlPlane, flags: &[&str]) -> String {
     let program = Program::new(env!("CARGO_BIN_EXE_training-operator"));
     let ended = cluster.spawn(program.args(["run"]).args(flags));

@@ -130,8 +130,8 @@ async fn what_is_granted_is_what_is_used() {
         "Role",
         "training-operator-leader-election",
     )));
-    // Nobody calls these: the server asks for the permissions, of who sets an owner, and of who grants the other to a
-    // launcher.
+    // The operator sends no such requests. The server requires these permissions of a client that sets an owner, and
+    // of one that grants `pods/exec` to a launcher.
     granted.retain(|p| !p.resource.ends_with("/finalizers") && p.resource != "pods/exec");
     assert_eq!(used, granted);
 }
@@ -139,7 +139,7 @@ async fn what_is_granted_is_what_is_used() {
 /// Stands for the namespace of each trial.
 const ANY: &str = "namespace-of-the-trial";
 
-/// Which jobs an operator is given.
+/// The jobs that an operator runs in a trial.
 #[derive(Clone, Copy)]
 enum Jobs {
     /// Those of all kinds but MPIJob.
@@ -152,9 +152,8 @@ enum Jobs {
 
 /// An operator that lacks something.
 struct Trial<'a> {
-    /// What is installed.
     objects: &'a [Value],
-    /// What it lacks, and of which role.
+    /// The permission that is removed from the role.
     taken: Permission,
     role: &'static str,
     jobs: Jobs,

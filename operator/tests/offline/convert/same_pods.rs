@@ -21,7 +21,6 @@ fn convert(jobs: &[Value]) -> Vec<Value> {
     documents.iter().map(kube_manifest::Node::to_json).collect()
 }
 
-/// Reads a job.
 fn read(job: &Value) -> MXJob {
     static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
     let checked = manifest::check::<MXJob>(&SCHEMAS, job);

@@ -64,7 +64,6 @@ impl<'a> Stage<'a> {
         stage
     }
 
-    /// Adds a node.
     pub(crate) async fn add_node(&self, cpus: u32) {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

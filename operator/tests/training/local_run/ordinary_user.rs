@@ -53,7 +53,7 @@ fn no_privilege_and_no_network_is_needed() {
 struct Start {
     /// The command that creates a network namespace with only loopback.
     alone: Option<&'static [&'static str]>,
-    /// True if the tests run as root and the operator as nobody.
+    /// True if the tests run as root and the operator as an unprivileged user.
     drops_root: bool,
 }
 
@@ -211,7 +211,7 @@ fn nobody_reads(path: &Path) -> bool {
     test.unwrap().success()
 }
 
-/// Returns the path, or the path of a copy if the user nobody cannot read it.
+/// Returns the path, or the path of a copy if the unprivileged user cannot read it.
 fn readable(path: &Path, home: &Path) -> PathBuf {
     if nobody_reads(path) {
         return path.to_owned();

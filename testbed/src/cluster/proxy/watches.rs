@@ -18,7 +18,7 @@ enum Cut {
     Lost,
 }
 
-/// A watch.
+/// A watch that the proxy forwards.
 pub(super) struct Stream {
     pub(super) resource: String,
     cut: watch::Sender<Cut>,
