@@ -26,6 +26,10 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
     features(spec, log);
     clean_up(spec, at, log);
     move_policies(spec, log);
+    if has(spec, SPECS) {
+        // The roles of the former shape stay, and are reported as unknown fields.
+        return;
+    }
     let mode = intranet.as_ref().map_or("", |(_, mode)| &**mode);
     let mut place = usize::MAX;
     let mut roles = Vec::new();
@@ -148,6 +152,7 @@ fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
     for key in ["requests", "limits"] {
         remove_unused(role, key, path, "the number of replicas is fixed", log);
     }
+    remove_unused(role, "restartPolicy", path, "the paddle-operator never read it", log);
     let from = format!("{path}.template.spec.restartPolicy");
     let policy = match take_restart_policy(role) {
         Some((at, word)) if !word.is_empty() => {

@@ -75,8 +75,12 @@ pub(super) fn index(node: &Node, key: &str) -> Option<usize> {
     }
 }
 
-/// Inserts a field at this position, or at the end if the position is out of range.
+/// Inserts a field at this position, or at the end if the position is out of range. A field of this name is replaced where
+/// it is, so that no mapping gets a duplicate key.
 pub(super) fn insert(node: &mut Node, before: usize, new: Entry) {
+    if has(node, &new.key) {
+        return put(node, new);
+    }
     if let Some(entries) = entries(node) {
         entries.insert(before.min(entries.len()), new);
     }
