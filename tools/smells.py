@@ -22,7 +22,7 @@ OPENING = re.compile(r"^(What|Whether|How|Where|Why|Which)\b")
 TELL = re.compile(r"\b(tell|tells|telling|told)\b", re.IGNORECASE)
 NOBODY = re.compile(r"\b(nobody|somebody)\b", re.IGNORECASE)
 OF_WHICH = re.compile(r"\bof which\b", re.IGNORECASE)
-ALLOW = re.compile(r"#!?\[allow\((?![^\]]*reason)")
+ALLOW = re.compile(r"#!?\[allow\(")
 ITEM = re.compile(r"^\s*(pub(\([^)]*\))? )?(const |async |unsafe )*(fn|struct|enum|trait|type|const|static|mod|macro_rules)\b")
 FIELD = re.compile(r"^\s*(pub(\([^)]*\))? )?[a-z_][a-z0-9_]*: ")
 
@@ -35,7 +35,10 @@ def places(path):
     """Yields the name of a smell and its line number for each place in a file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     before = ""
+    in_public_enum = False
     for number, line in enumerate(lines, 1):
+        # The fields of its variants are as public as the enum.
+        in_public_enum = line.startswith("pub enum ") or in_public_enum and line != "}"
         comment = COMMENT.match(line)
         marker = comment.group(1) if comment else ""
         if comment:
@@ -49,10 +52,13 @@ def places(path):
             if OF_WHICH.search(text):
                 yield "of-which", number
             follows = next((l for l in lines[number:] if not l.lstrip().startswith("#[")), "")
-            if marker == "///" and before != "///" and len(text.split()) <= 3 and is_private(follows):
+            is_short = marker == "///" and before != "///" and len(text.split()) <= 3
+            if is_short and not in_public_enum and is_private(follows):
                 yield "short-docs-of-private-items", number
         elif ALLOW.search(line):
-            yield "allow-without-reason", number
+            attribute = "".join(lines[number - 1 :]).split(")]", 1)[0]
+            if "reason" not in attribute:
+                yield "allow-without-reason", number
         before = marker
 
 

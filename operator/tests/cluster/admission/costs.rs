@@ -10,7 +10,7 @@ use training_job_testing::{RuleCost, rule_costs};
 /// The most that a rule may cost.
 const MOST: u64 = 10_000_000;
 
-/// Rules on an object of these fields, of every construction that the estimate knows.
+/// Rules on an object of these fields, of every construction that the estimate supports.
 const RULES: &[&str] = &[
     // Constants, fields, comparisons.
     "self.count > 3",

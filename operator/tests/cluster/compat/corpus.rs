@@ -160,9 +160,9 @@ impl Step {
         let unstable = unstable.as_array().into_iter().flatten();
         let unstable = unstable.map(|u| u["at"].as_str().unwrap().to_owned()).collect();
         let partial = step.remove("eventsPartial").is_some();
-        // Ours is asked for at the end.
+        // The test checks at its end that this operator still runs.
         step.remove("operatorUp");
-        // In whose words it was done is of no interest.
+        // The recordings contain the Go client's words, which are not compared.
         for done in step
             .get_mut("did")
             .and_then(Value::as_array_mut)

@@ -243,7 +243,7 @@ impl Reasons {
             for (n, step) in steps.filter(|(_, step)| defect.step.have(&step.name, &all)) {
                 let held = here.held(golden, n);
                 for (path, want) in &defect.want {
-                    // That ours is up is asked at the end of all.
+                    // The test checks at its end that this operator still runs.
                     let have = get(&held, path);
                     if have == Some(want) || (have.is_none() && want == ABSENT) || path == "operatorUp" {
                         continue;

@@ -36,7 +36,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Awaits that all is as expected, if that is known, and stays so.
+    /// Waits until the state is as expected, if a recording has it, and stays so.
     pub(crate) async fn look(
         &mut self,
         play: &mut Play,

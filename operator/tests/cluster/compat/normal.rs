@@ -174,8 +174,8 @@ pub(crate) fn other(value: &Value, job: &str) -> Value {
     out.into()
 }
 
-/// The status, and which conditions are true. Of the times of start and end it says whether they have
-/// `moved` since the last step.
+/// Returns the status and the true conditions. The times of start and end are replaced by whether they have `moved`
+/// since the last step.
 pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     let mut out = object(status);
     // The controller keeps its own records in this field.
@@ -210,7 +210,7 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     (out.into(), state.into())
 }
 
-/// Hides when something failed. The time of a deletion is known only to who has seen it, so it may not be there.
+/// Hides the time of a failure. The time of a deletion may be missing, because only an operator that observed it has it.
 fn hide_time(failure: &mut Value) {
     let is_deletion = failure["reason"] == "PodDeleted";
     let Some(failure) = failure.as_object_mut() else {

@@ -1,4 +1,4 @@
-//! docs/users/migrate.md: what it says of the stand-alone operator is done, command by command.
+//! Runs the commands of docs/users/migrate.md for the stand-alone operator, one by one.
 
 use std::fs;
 use std::os::unix::fs::symlink;

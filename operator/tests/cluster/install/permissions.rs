@@ -17,8 +17,8 @@ use super::life::{
 };
 use super::{gangs, mpi};
 
-/// With the CRDs, an audit log, and the admission that asks for permission to write finalizers. Each test has its own: the
-/// operator for all namespaces would do what one is to miss the right for.
+/// Starts a control plane with the CRDs, an audit log, and the admission that requires the permission to write finalizers.
+/// Each test has its own, because an operator for all namespaces would do what another one lacks the permission for.
 pub(crate) async fn cluster() -> ControlPlane {
     let flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
     let options = Options {
@@ -159,7 +159,7 @@ struct Trial<'a> {
     jobs: Jobs,
 }
 
-/// Each permission in turn is taken away from an operator of its own, which then says what it misses.
+/// Removes each permission in turn from an operator of its own, which then reports the missing one.
 // Matrix: B12
 #[tokio::test]
 async fn whatever_is_taken_away_is_missed() {
