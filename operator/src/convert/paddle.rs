@@ -152,7 +152,13 @@ fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
     for key in ["requests", "limits"] {
         remove_unused(role, key, path, "the number of replicas is fixed", log);
     }
-    remove_unused(role, "restartPolicy", path, "the paddle-operator never read it", log);
+    remove_unused(
+        role,
+        "restartPolicy",
+        path,
+        "the paddle-operator never read it",
+        log,
+    );
     let from = format!("{path}.template.spec.restartPolicy");
     let policy = match take_restart_policy(role) {
         Some((at, word)) if !word.is_empty() => {
