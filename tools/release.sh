@@ -14,6 +14,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 listing=docs/maintainers/public-api.txt
+# The packages that authors of a kind and their programs use.
+interface="training-job training-job-controller training-job-testing training-job-local"
 
 tool() {
     [ -x "target/tools/bin/$1" ] || cargo install --quiet --locked --root target/tools "$1@$2"
@@ -22,7 +24,9 @@ tool() {
 # Leave out items of derives and blanket implementations.
 list() {
     tool cargo-public-api 0.52.0
-    CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package training-job --all-features -sss
+    for package in $interface; do
+        CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package "$package" --all-features -sss
+    done
 }
 
 # Builds all published packages together, each from its package file with those of the others. A package file has
@@ -60,7 +64,9 @@ check)
         exit 0
     fi
     tool cargo-semver-checks 0.51.0
-    target/tools/bin/cargo-semver-checks semver-checks --package training-job --baseline-rev "$since"
+    for package in $interface; do
+        target/tools/bin/cargo-semver-checks semver-checks --package "$package" --baseline-rev "$since"
+    done
     ;;
 *)
     echo 'usage: tools/release.sh api|packages|check [REV]' >&2
