@@ -75,12 +75,9 @@ pub(super) fn index(node: &Node, key: &str) -> Option<usize> {
     }
 }
 
-/// Inserts a field at this position, or at the end if the position is out of range. A field of this name is replaced where
-/// it is, so that no mapping gets a duplicate key.
+/// Inserts a field at this position, or at the end if the position is out of range. The field must not exist: convert
+/// refuses its own output if a key is duplicate, and replacing the field here would lose it in silence.
 pub(super) fn insert(node: &mut Node, before: usize, new: Entry) {
-    if has(node, &new.key) {
-        return put(node, new);
-    }
     if let Some(entries) = entries(node) {
         entries.insert(before.min(entries.len()), new);
     }
