@@ -9,7 +9,7 @@ use training_job::{FieldErrors, Settings};
 
 use crate::convert;
 use crate::exit::Failure;
-use crate::kinds::{DynKind, kinds};
+use crate::kinds::{Kind, kinds};
 
 /// The findings and the valid jobs of a command's file arguments.
 pub(crate) struct Checked {
@@ -22,7 +22,7 @@ pub(crate) struct Checked {
 }
 
 pub(crate) struct Job {
-    pub(crate) kind: Rc<DynKind>,
+    pub(crate) kind: Rc<Kind>,
     /// The object in the stored version of its kind, without null fields.
     pub(crate) object: Value,
     /// The API version of the manifest, without the group.
@@ -65,7 +65,7 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
 
 /// Checks one file whose text has already been read.
 #[cfg(feature = "__fuzzing")]
-pub(crate) fn check_source(kinds: &[Rc<DynKind>], source: Source) -> Checked {
+pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
     let mut checker = Checker::new(kinds.to_vec());
     checker.source(source);
     checker.checked
@@ -100,7 +100,7 @@ impl DocumentCheck {
 }
 
 struct Checker {
-    kinds: Vec<Rc<DynKind>>,
+    kinds: Vec<Rc<Kind>>,
     file: String,
     /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
@@ -108,7 +108,7 @@ struct Checker {
 }
 
 impl Checker {
-    fn new(kinds: Vec<Rc<DynKind>>) -> Self {
+    fn new(kinds: Vec<Rc<Kind>>) -> Self {
         Self {
             kinds,
             file: String::new(),
@@ -193,7 +193,7 @@ impl Checker {
             None => self.note_other_object(node, api_version, kind),
             Some(known) if known.name() != kind => {
                 let at = node.positions().get("kind");
-                let versions: Vec<_> = known.schemas.api_versions().collect();
+                let versions: Vec<_> = known.schemas().api_versions().collect();
                 self.error(
                     at,
                     "kind",
@@ -208,7 +208,12 @@ impl Checker {
     /// Returns true if the operator runs jobs of this kind and version.
     fn serves(&self, api_version: &str, kind: &str) -> bool {
         let mut kinds = self.kinds.iter().filter(|known| known.name() == kind);
-        kinds.any(|known| known.schemas.api_versions().any(|version| version == api_version))
+        kinds.any(|known| {
+            known
+                .schemas()
+                .api_versions()
+                .any(|version| version == api_version)
+        })
     }
 
     fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
@@ -220,7 +225,7 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<DynKind>) {
+    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
         match kind.check(&node.to_json()) {
             Err(errors) => self.field_findings(Severity::Error, node, errors),

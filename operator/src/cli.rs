@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use training_job::TrainingJob;
 use training_job_controller::process::Program;
 
-use crate::kinds::{KindVisitor, kinds};
+use crate::kinds::kinds;
 use crate::lease::LEASE;
 use crate::{
     convert, crds, diff, doctor, exit, explain, local, manual, remote_shell, render, run, snapshot, validate,
@@ -67,29 +66,13 @@ pub(crate) enum Command {
     RemoteShell(remote_shell::Command),
 }
 
-/// Adds the name of a kind to the program.
-struct AddName(Program);
-
-impl KindVisitor for AddName {
-    type Output = Program;
-
-    fn visit<J: TrainingJob>(self) -> Program {
-        self.0.kind::<J>()
-    }
-}
-
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
-    let program = kinds()
-        .iter()
-        .fold(Program::new("training-operator"), |program, kind| {
-            kind.visit(AddName(program))
-        });
     let program = Program {
         lease: LEASE.to_owned(),
-        ..program
+        ..Program::new("training-operator")
     };
-    program.install();
+    program.kinds(kinds().iter().map(|kind| &kind.dyn_kind)).install();
     let result = match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),

@@ -33,8 +33,8 @@ pub(crate) struct Args {
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let mut files = BTreeMap::new();
     for kind in kinds() {
-        let text = admission::manifest(&kind.definition).map_err(|error| Failure::new("output", error))?;
-        let spec = &kind.definition.spec;
+        let text = admission::manifest(kind.definition()).map_err(|error| Failure::new("output", error))?;
+        let spec = &kind.definition().spec;
         files.insert(format!("{}_{}.yaml", spec.group, spec.names.plural), text);
     }
     let Some(directory) = &arguments.dir else {

@@ -7,11 +7,11 @@ use serde_json::Value;
 use training_job::Settings;
 
 use crate::check::{self, check_source};
-use crate::kinds::{DynKind, kinds};
+use crate::kinds::{Kind, kinds};
 use crate::{explain, render, report, validate, write};
 
 /// The kinds of job. Their schemas are expensive to build, so they are built once.
-pub struct Program(Vec<Rc<DynKind>>);
+pub struct Program(Vec<Rc<Kind>>);
 
 /// The result of checking a manifest.
 pub struct Review {

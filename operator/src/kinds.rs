@@ -1,15 +1,13 @@
 //! The kinds of job that this program runs.
 
-use std::sync::LazyLock;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::ApiResource;
 use local_node::AdjustEnv;
 use serde_json::Value;
-use training_job::render::{self, warnings};
-use training_job::validate::manifest::{self, Schemas};
-use training_job::validate::validate;
-use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
+use training_job::{FieldErrors, Settings, TrainingJob};
+use training_job_controller::DynKind;
 use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mpi::MPIJob;
@@ -19,172 +17,84 @@ use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-/// An operation that needs the type of a kind's jobs. [`DynKind::visit`] calls it with that type.
-pub(crate) trait KindVisitor {
-    type Output;
+use crate::diff::planned::planned_objects;
+use crate::explain::dry_run::timeline;
+use crate::explain::timeline::JobTimeline;
 
-    fn visit<J: TrainingJob>(self) -> Self::Output;
-}
-
-pub(crate) struct DynKind {
-    job_type: JobType,
-    /// The custom resource definition. It is built on first use, because building it takes longer than all other work
-    /// of a short command.
-    pub(crate) definition: LazyLock<CustomResourceDefinition>,
-    /// The schemas of its jobs, by API version. They are built on first use.
-    pub(crate) schemas: LazyLock<Schemas>,
-    pub(crate) resource: ApiResource,
-    pub(crate) framework: Framework,
-    /// Adjusts the environment of replicas that run as local processes.
-    pub(crate) adjust_local: AdjustEnv,
-}
-
-#[derive(Clone, Copy)]
-enum JobType {
-    MXNet,
-    TensorFlow,
-    XGBoost,
-    PyTorch,
-    Jax,
-    Paddle,
-    Mpi,
-    MlkubeMxnet,
-    MlkubeTensorFlow,
-}
-
-pub(crate) fn kinds() -> Vec<DynKind> {
+/// Returns the kinds, in the order of help texts. A new framework gets one line here.
+pub(crate) fn kinds() -> Vec<Kind> {
     vec![
-        DynKind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
-        DynKind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
-        DynKind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
-        DynKind::new::<PyTorchJob>(JobType::PyTorch, training_job_pytorch::adjust_local),
-        DynKind::new::<JAXJob>(JobType::Jax, training_job_jax::adjust_local),
-        DynKind::new::<PaddleJob>(JobType::Paddle, training_job_paddle::adjust_local),
-        DynKind::new::<MPIJob>(JobType::Mpi, training_job_mpi::adjust_local),
-        DynKind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
-        DynKind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
+        Kind::new::<MXJob>(training_job_mxnet::adjust_local),
+        Kind::new::<TFJob>(training_job_tensorflow::adjust_local),
+        Kind::new::<XGBoostJob>(|_, _| {}),
+        Kind::new::<PyTorchJob>(training_job_pytorch::adjust_local),
+        Kind::new::<JAXJob>(training_job_jax::adjust_local),
+        Kind::new::<PaddleJob>(training_job_paddle::adjust_local),
+        Kind::new::<MPIJob>(training_job_mpi::adjust_local),
+        Kind::new::<TfJob>(training_job_tensorflow::adjust_local),
+        Kind::new::<MxJob>(training_job_mxnet::adjust_local),
     ]
 }
 
-impl DynKind {
-    fn new<J: TrainingJob>(job_type: JobType, adjust_local: AdjustEnv) -> Self {
+/// Returns the objects that the operator would create now for a job with these objects in the cluster.
+type PlannedObjects =
+    fn(job: &Value, settings: &Settings, running: &[Value]) -> Result<Vec<Value>, FieldErrors>;
+
+/// A kind of job, with what this program adds to the library's functions.
+pub(crate) struct Kind {
+    pub(crate) dyn_kind: DynKind,
+    definition: OnceLock<CustomResourceDefinition>,
+    /// Adjusts the environment of replicas that run as local processes.
+    pub(crate) adjust_local: AdjustEnv,
+    /// Simulates a job that was written under an API version.
+    pub(crate) timeline:
+        fn(job: &Value, version: &str, settings: &Settings) -> Result<JobTimeline, FieldErrors>,
+    /// Plans the objects of a job in a cluster, other than services and pods.
+    pub(crate) planned_objects: PlannedObjects,
+}
+
+impl Kind {
+    fn new<J: TrainingJob>(adjust_local: AdjustEnv) -> Self {
         Self {
-            job_type,
-            definition: LazyLock::new(|| {
-                #[expect(clippy::expect_used, reason = "a test builds the definition of each kind")]
-                admission::definition::<J>().expect("the definition of each kind can be built")
-            }),
-            schemas: LazyLock::new(Schemas::new::<J>),
-            resource: ApiResource::erase::<J>(&()),
-            framework: J::FRAMEWORK,
+            dyn_kind: DynKind::new::<J>(),
+            definition: OnceLock::new(),
             adjust_local,
+            timeline: timeline::<J>,
+            planned_objects: planned_objects::<J>,
         }
     }
 
-    /// Calls `visitor` with the type of this kind's jobs.
-    pub(crate) fn visit<F: KindVisitor>(&self, visitor: F) -> F::Output {
-        match self.job_type {
-            JobType::MXNet => visitor.visit::<MXJob>(),
-            JobType::TensorFlow => visitor.visit::<TFJob>(),
-            JobType::XGBoost => visitor.visit::<XGBoostJob>(),
-            JobType::PyTorch => visitor.visit::<PyTorchJob>(),
-            JobType::Jax => visitor.visit::<JAXJob>(),
-            JobType::Paddle => visitor.visit::<PaddleJob>(),
-            JobType::Mpi => visitor.visit::<MPIJob>(),
-            JobType::MlkubeMxnet => visitor.visit::<MxJob>(),
-            JobType::MlkubeTensorFlow => visitor.visit::<TfJob>(),
-        }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.resource.kind
-    }
-
-    /// Checks an object of a manifest. Returns all field errors, ordered by path.
-    pub(crate) fn check(&self, object: &Value) -> Result<ValidObject, FieldErrors> {
-        self.visit(Check {
-            schemas: &self.schemas,
-            object,
-        })
-    }
-
-    /// Returns the objects of a job, in the order in which an operator with these settings creates them.
-    ///
-    /// # Errors
-    /// The job is invalid.
-    pub(crate) fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
-        self.visit(Render { object, settings })
-    }
-}
-
-pub(crate) struct ValidObject {
-    /// The object in the stored version of its kind, without null fields.
-    pub(crate) object: Value,
-    /// Settings that are valid but almost certainly a mistake.
-    pub(crate) warnings: FieldErrors,
-}
-
-struct Check<'a> {
-    schemas: &'a Schemas,
-    object: &'a Value,
-}
-
-impl KindVisitor for Check<'_> {
-    type Output = Result<ValidObject, FieldErrors>;
-
-    fn visit<J: TrainingJob>(self) -> Self::Output {
-        let checked = manifest::check::<J>(self.schemas, self.object)?;
-        let mut warnings = warnings(&validate(&checked.job, &Settings::default())?);
-        for dropped in checked.warnings {
-            warnings.push(dropped.path, dropped.problem, dropped.remedy);
-        }
-        Ok(ValidObject {
-            object: checked.object,
-            warnings,
+    /// Returns the custom resource definition. It is built on first use, because that takes longer than all other work
+    /// of a short command.
+    pub(crate) fn definition(&self) -> &CustomResourceDefinition {
+        self.definition.get_or_init(|| {
+            #[expect(clippy::expect_used, reason = "a test builds the definition of each kind")]
+            self.dyn_kind
+                .definition()
+                .expect("the definition of each kind can be built")
         })
     }
 }
 
-struct Render<'a> {
-    object: &'a Value,
-    settings: &'a Settings,
-}
+impl Deref for Kind {
+    type Target = DynKind;
 
-impl KindVisitor for Render<'_> {
-    type Output = Result<Vec<Value>, FieldErrors>;
-
-    fn visit<J: TrainingJob>(self) -> Self::Output {
-        let job: J = decode(self.object)?;
-        let valid = validate(&job, self.settings)?;
-        render::all(&valid).values().map_err(error_of_object)
+    fn deref(&self) -> &DynKind {
+        &self.dyn_kind
     }
-}
-
-/// Returns an object as a job. A job without a UID gets [`render::NO_UID`].
-///
-/// # Errors
-/// The object does not have a job's shape.
-pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
-    let mut job: J = serde::Deserialize::deserialize(object).map_err(error_of_object)?;
-    job.meta_mut()
-        .uid
-        .get_or_insert_with(|| render::NO_UID.to_owned());
-    Ok(job)
-}
-
-/// Returns an error without a path, for the whole object.
-pub(crate) fn error_of_object(error: serde_json::Error) -> FieldErrors {
-    let mut errors = FieldErrors::default();
-    errors.push("", error.to_string(), "");
-    errors
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     use proptest::prelude::*;
     use serde_json::json;
+    use training_job::render::warnings;
+    use training_job::validate::manifest::{self, Schemas};
+    use training_job::validate::validate;
 
     fn case() -> Value {
         let documents = kube_manifest::parse(include_str!("../tests/cases/rich-template.yaml"));

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use training_job::TrainingJob;
-use training_job_controller::process::{self, Kinds};
+use training_job_controller::process;
 
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit;
-use crate::kinds::{KindVisitor, kinds};
+use crate::kinds::kinds;
 
 const HELP: &str = "\
 The cluster is the one of --kubeconfig, $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, whichever
@@ -45,9 +44,7 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
             "{flag} is ignored: this operator has no webhooks and no template for init containers"
         );
     }
-    let all = kinds()
-        .iter()
-        .fold(Kinds::default(), |all, kind| kind.visit(AddKind(all)));
+    let kinds = kinds().into_iter().map(|kind| kind.dyn_kind).collect();
     let mut flags = arguments.flags.clone();
     match arguments.controller_config.read() {
         Ok(config) => {
@@ -61,17 +58,7 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
             return exit::bad_input();
         }
     }
-    process::main(&flags, all)
-}
-
-struct AddKind(Kinds);
-
-impl KindVisitor for AddKind {
-    type Output = Kinds;
-
-    fn visit<J: TrainingJob>(self) -> Kinds {
-        self.0.with::<J>()
-    }
+    process::main(&flags, kinds)
 }
 
 /// Flags of the Go operator that are accepted and ignored, so that a Deployment that sets them starts. They configure

@@ -160,6 +160,15 @@ impl FieldErrors {
     }
 }
 
+/// An error without a path, for an object that does not have the shape of its type.
+impl From<serde_json::Error> for FieldErrors {
+    fn from(error: serde_json::Error) -> Self {
+        let mut errors = Self::default();
+        errors.push("", error.to_string(), "");
+        errors
+    }
+}
+
 impl IntoIterator for FieldErrors {
     type Item = FieldError;
     type IntoIter = std::vec::IntoIter<FieldError>;

@@ -235,7 +235,7 @@ impl Framework {
         self
     }
 
-    /// Sets the operator's settings that this kind reads. A program that adds the kind by `process::Program::kind`
+    /// Sets the operator's settings that this kind reads. A program that adds the kind by `process::Program::kinds`
     /// has a flag for each.
     #[must_use]
     pub const fn settings(mut self, settings: &'static [SettingDefinition]) -> Self {

@@ -27,12 +27,23 @@ pub use warnings::warnings;
 
 use crate::api::labels;
 use crate::job::{
-    JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment, TrainingJob,
+    FieldErrors, JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment,
+    TrainingJob,
 };
 use crate::validate::ValidJob;
 
 /// The UID of a job that is not stored in an API server, for the owner references in rendered objects.
 pub const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Returns an object as a job. A job without a UID gets [`NO_UID`].
+///
+/// # Errors
+/// There is one error, with an empty path, if the object does not have a job's shape.
+pub fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
+    let mut job: J = serde::Deserialize::deserialize(object)?;
+    job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
+    Ok(job)
+}
 
 /// The objects that a job gets at its start, in the order in which they are created.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

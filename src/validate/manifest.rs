@@ -178,11 +178,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         }
         // A field that the schema requires is missing, and is already reported.
         Err(_) if !errors.is_empty() => {}
-        Err(error) => {
-            let mut unreadable = FieldErrors::default();
-            unreadable.push("", error.to_string(), "");
-            return Err(unreadable);
-        }
+        Err(error) => return Err(error.into()),
     }
     let mut all = FieldErrors::default();
     for error in errors.into_values() {

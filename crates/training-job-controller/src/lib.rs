@@ -49,6 +49,7 @@ mod cache;
 mod calls;
 mod clock;
 mod context;
+mod dyn_kind;
 mod event_series;
 mod events;
 mod freed_capacity;
@@ -72,6 +73,7 @@ mod validate;
 mod watch;
 
 pub use clock::{Clock, SystemClock};
+pub use dyn_kind::{CheckedJob, DynKind};
 pub use metrics::Metrics;
 pub use operator::{Operator, Options};
 

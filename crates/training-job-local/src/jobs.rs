@@ -1,26 +1,23 @@
 //! The jobs to run, and their kinds.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::api::{DynamicObject, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
-use training_job::api::JobStatus;
-use training_job::validate::manifest::{self, Schemas};
-use training_job::validate::other_manager;
-use training_job::{Accelerators, FieldErrors, ObjectDefinition, ObjectKind, Settings, TrainingJob};
-use training_job_controller::{Operator, Options};
+use training_job::{Accelerators, FieldErrors, ObjectKind, Settings, TrainingJob};
+use training_job_controller::{DynKind, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
 use crate::RunError;
-use crate::run::{ReadStatus, Run, changes};
+use crate::run::{Run, changes};
 
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
 /// cluster.
@@ -36,25 +33,16 @@ const MAX_UNREAD_LINES: usize = 1_024;
 /// The jobs to run on this machine, and their kinds.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    kinds: Vec<Kind>,
+    kinds: Vec<LocalKind>,
     /// The jobs, each with the index of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
     accelerators: Accelerators,
 }
 
-/// A kind of job whose type is erased: each function handles its jobs as JSON.
 #[derive(Debug)]
-struct Kind {
-    resource: ApiResource,
-    definition: fn() -> CustomResourceDefinition,
-    objects: &'static [ObjectDefinition],
-    manage: fn(Operator) -> Operator,
-    read_status: ReadStatus,
-    controller: &'static str,
+struct LocalKind {
+    kind: DynKind,
     adjust_env: AdjustEnv,
-    derive_schemas: fn() -> Schemas,
-    schemas: OnceLock<Schemas>,
-    check: fn(&Schemas, &Value) -> Result<DynamicObject, FieldErrors>,
 }
 
 impl Jobs {
@@ -68,19 +56,14 @@ impl Jobs {
     /// is called for the pods whose label [`OPERATOR_NAME_LABEL`](local_node::OPERATOR_NAME_LABEL) contains the name of the
     /// kind's controller.
     #[must_use]
-    pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
-        self.kinds.push(Kind {
-            resource: ApiResource::erase::<J>(&()),
-            definition: J::definition,
-            objects: J::FRAMEWORK.objects,
-            manage: Operator::manage::<J>,
-            read_status: read_status::<J>,
-            controller: J::FRAMEWORK.controller,
-            adjust_env,
-            derive_schemas: Schemas::new::<J>,
-            schemas: OnceLock::new(),
-            check: check::<J>,
-        });
+    pub fn kind_with<J: TrainingJob>(self, adjust_env: AdjustEnv) -> Self {
+        self.dyn_kind(DynKind::new::<J>(), adjust_env)
+    }
+
+    /// Adds a kind of job as [`kind_with`](Self::kind_with) does.
+    #[must_use]
+    pub fn dyn_kind(mut self, kind: DynKind, adjust_env: AdjustEnv) -> Self {
+        self.kinds.push(LocalKind { kind, adjust_env });
         self
     }
 
@@ -126,8 +109,8 @@ impl Jobs {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let kind = text("kind");
         let group = text("apiVersion").split('/').next();
-        let has_name = |k: &Kind| k.resource.kind == kind;
-        let is_its = |k: &Kind| has_name(k) && Some(k.resource.group.as_str()) == group;
+        let has_name = |k: &LocalKind| k.kind.name() == kind;
+        let is_its = |k: &LocalKind| has_name(k) && Some(k.kind.resource.group.as_str()) == group;
         // For an object of another group whose kind has the same name, the check below reports a wrong API version.
         let place = self.kinds.iter().position(is_its);
         let Some(place) = place.or_else(|| self.kinds.iter().position(has_name)) else {
@@ -136,9 +119,7 @@ impl Jobs {
                 known: self.known(),
             });
         };
-        let known = &self.kinds[place];
-        let schemas = known.schemas.get_or_init(known.derive_schemas);
-        let job = (known.check)(schemas, object).map_err(|errors| RunError::Invalid {
+        let job = check(&self.kinds[place].kind, object).map_err(|errors| RunError::Invalid {
             kind: kind.to_owned(),
             name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             errors,
@@ -162,11 +143,7 @@ impl Jobs {
     }
 
     fn known(&self) -> String {
-        let known: Vec<_> = self
-            .kinds
-            .iter()
-            .map(|kind| kind.resource.kind.as_str())
-            .collect();
+        let known: Vec<_> = self.kinds.iter().map(|k| k.kind.name()).collect();
         known.join(", ")
     }
 
@@ -187,12 +164,12 @@ impl Jobs {
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(self.accelerators.clone()));
-        for kind in &used {
+        for LocalKind { kind, adjust_env } in &used {
             // The in-memory API ignores CEL rules, so the definition does not contain them.
-            let definition = (kind.definition)();
+            let definition = kind.definition_without_rules();
             let created = definitions.create(&PostParams::default(), &definition).await;
             created.map_err(|error| RunError::Refused {
-                what: kind.resource.kind.clone(),
+                what: kind.name().to_owned(),
                 error,
             })?;
             for ObjectKind {
@@ -201,43 +178,33 @@ impl Jobs {
                 kind,
                 plural,
                 ..
-            } in kind.objects.iter().map(|d| d.kind)
+            } in kind.framework.objects.iter().map(|d| d.kind)
             {
                 cluster.install_missing(Description::new(group, version, kind, plural));
             }
-            operator = (kind.manage)(operator);
+            operator = kind.manage(operator);
             config
                 .adjust_env
-                .insert(kind.controller.to_owned(), kind.adjust_env);
+                .insert(kind.framework.controller.to_owned(), *adjust_env);
         }
         config.bind = Bind::Any;
         config.grace_cap = Some(MAX_GRACE_PERIOD);
         // The watches start before any object exists, so that no change is missed.
-        let changes = changes(
-            &client,
-            used.iter().map(|kind| (&kind.resource, kind.read_status)),
-        );
+        let changes = changes(&client, used.iter().map(|k| &k.kind));
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
         let node = Node::start(client.clone(), config, send)?;
         let mut run = Run::new(client, node, operator, changes, output);
         for (place, job) in &self.jobs {
-            run.create_job(&self.kinds[*place].resource, job).await?;
+            run.create_job(&self.kinds[*place].kind.resource, job).await?;
         }
         Ok(run)
     }
 }
 
-/// Returns the status of a job, empty if it has none.
-fn read_status<J: TrainingJob>(job: DynamicObject) -> JobStatus {
-    let typed = serde_json::to_value(job).and_then(serde_json::from_value::<J>);
-    let status = typed.ok().and_then(|job| job.status().cloned());
-    status.unwrap_or_default()
-}
-
-/// Checks a job of a manifest, and returns it with all its fields.
-fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObject, FieldErrors> {
-    let checked = manifest::check::<J>(schemas, object)?;
-    if let Some((path, manager)) = other_manager(&checked.job) {
+/// Checks a job of a manifest, and returns it with the defaults of its API version.
+fn check(kind: &DynKind, object: &Value) -> Result<DynamicObject, FieldErrors> {
+    let checked = kind.check(object)?;
+    if let Some((path, manager)) = checked.other_manager {
         let mut errors = FieldErrors::default();
         errors.push(
             path,
@@ -246,12 +213,7 @@ fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObj
         );
         return Err(errors);
     }
-    let complete = serde_json::to_value(&checked.job).and_then(serde_json::from_value);
-    complete.map_err(|error| {
-        let mut errors = FieldErrors::default();
-        errors.push("", error.to_string(), "");
-        errors
-    })
+    Ok(serde_json::from_value(checked.object)?)
 }
 
 /// Returns the errors of a document, each with the line of its field.

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use training_job::api::JobStatus;
-use training_job_controller::Operator;
+use training_job_controller::{DynKind, Operator};
 
 use super::progress::{Name, Progress};
 use crate::jobs::{MAX_GRACE_PERIOD, namespace_of};
@@ -27,23 +27,20 @@ pub(super) enum Change {
     Pod { pod: Box<Pod>, gone: bool },
 }
 
-/// Reads the status of a job of some kind.
-pub(super) type ReadStatus = fn(DynamicObject) -> JobStatus;
-
 /// Returns the changes of all jobs of these kinds, and of all pods.
 pub(super) fn changes<'a>(
     client: &Client,
-    kinds: impl Iterator<Item = (&'a ApiResource, ReadStatus)>,
+    kinds: impl Iterator<Item = &'a DynKind>,
 ) -> BoxStream<'static, Change> {
-    let jobs = kinds.map(|(resource, read)| {
-        let api = Api::<DynamicObject>::all_with(client.clone(), resource);
+    let jobs = kinds.cloned().map(|kind| {
+        let api = Api::<DynamicObject>::all_with(client.clone(), &kind.resource);
         let events = watcher::watcher(api, watcher::Config::default());
         events
             .filter_map(move |event| {
                 ready(match event {
                     Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job {
                         name: (namespace_of(&job), job.name_any()),
-                        status: Box::new(read(job)),
+                        status: Box::new(status(&kind, &job)),
                     }),
                     _ => None,
                 })
@@ -64,6 +61,12 @@ pub(super) fn changes<'a>(
         })
     });
     stream::select(jobs, pods).boxed()
+}
+
+fn status(kind: &DynKind, job: &DynamicObject) -> JobStatus {
+    serde_json::to_value(job)
+        .map(|job| kind.status(&job))
+        .unwrap_or_default()
 }
 
 /// A task that is aborted with its owner.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use training_job_controller::process::{self, Flags, Kinds, Program};
+use training_job_controller::DynKind;
+use training_job_controller::process::{self, Flags, Program};
 use training_job_local::Jobs;
 
 use farm_operator::job::{self, FarmJob};
@@ -21,9 +22,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    Program::new("farm-operator").kind::<FarmJob>().install();
+    let kinds = vec![DynKind::new::<FarmJob>()];
+    Program::new("farm-operator").kinds(&kinds).install();
     match Command::parse() {
-        Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
+        Command::Run(flags) => process::main(&flags, kinds),
         Command::Local { file } => {
             training_job_local::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
         }

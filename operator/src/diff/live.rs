@@ -1,23 +1,16 @@
 //! Compares the rendered objects with the objects in a cluster.
 
-use std::sync::Arc;
-
 use anyhow::Context;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, ResourceExt};
-use serde::Deserialize;
 use serde_json::{Value, json};
+use training_job::Settings;
 use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
-use training_job::plan::observed::{Observed, PodRecord};
-use training_job::{FieldErrors, Settings, TrainingJob, plan, validate};
 
 use super::shape::reduced_to;
 use crate::check::Job;
 use crate::cluster::with_timeout;
-use crate::kinds::{KindVisitor, decode, error_of_object};
 use crate::write::title;
 
 /// Returns the old side and the new side: the objects of the same jobs in the cluster, and the objects that `jobs`
@@ -69,11 +62,7 @@ pub(super) async fn sides(
                 running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
             }
             job.object["status"] = stored_job.data["status"].clone();
-            let planned = job.kind.visit(PlanObjects {
-                job: &job.object,
-                settings,
-                running: &running,
-            });
+            let planned = (job.kind.planned_objects)(&job.object, settings, &running);
             for now in planned.map_err(|errors| anyhow::anyhow!("{errors}"))? {
                 let same = wanted.iter_mut().find(|other| title(other) == title(&now));
                 same.into_iter().for_each(|at_first| *at_first = now.clone());
@@ -90,34 +79,6 @@ pub(super) async fn sides(
         new.extend(wanted);
     }
     Ok((old, new))
-}
-
-/// Plans the objects of a job other than services and pods, as the operator would create them now. They may depend on
-/// the state of the pods: a PodGroup and a list of hosts do.
-struct PlanObjects<'a> {
-    job: &'a Value,
-    settings: &'a Settings,
-    running: &'a [Value],
-}
-
-impl KindVisitor for PlanObjects<'_> {
-    type Output = Result<Vec<Value>, FieldErrors>;
-
-    fn visit<J: TrainingJob>(self) -> Self::Output {
-        let job: J = decode(self.job)?;
-        let valid = validate(&job, self.settings)?;
-        let pods = self.running.iter().filter(|object| object["kind"] == "Pod");
-        let pods = pods.filter_map(|pod| Pod::deserialize(pod).ok());
-        let records = pods.map(|pod| (pod.name_any(), Arc::new(PodRecord::from(&pod))));
-        let observed = Observed {
-            pods: records.collect(),
-            ..Observed::default()
-        };
-        let made = plan(&valid, &observed, Timestamp::now()).create_objects;
-        made.iter()
-            .map(|object| serde_json::to_value(object).map_err(error_of_object))
-            .collect()
-    }
 }
 
 /// Returns the kind of a rendered object.

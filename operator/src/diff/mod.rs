@@ -3,6 +3,7 @@
 mod change;
 mod live;
 mod markdown;
+pub(crate) mod planned;
 mod shape;
 
 use std::path::{Path, PathBuf};

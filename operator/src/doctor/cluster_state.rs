@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 
 /// The data that was read from a cluster. Objects are unchanged.
 #[derive(Clone, Debug, Default)]
@@ -55,9 +55,7 @@ pub(crate) const OPT_IN_KIND: &str = "MPIJob";
 
 /// Returns the group, the resource and the needed verbs for each object that jobs of a kind have besides pods and
 /// services.
-pub(crate) fn object_permissions(
-    kind: &DynKind,
-) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+pub(crate) fn object_permissions(kind: &Kind) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     let [(_, all), ..] = CORE_PERMISSIONS;
     let objects = kind.framework.objects.iter().map(|object| object.kind);
     let is_other = |resource: &str| CORE_PERMISSIONS.iter().all(|(known, _)| *known != resource);
@@ -72,8 +70,8 @@ pub(crate) fn object_permissions(
 }
 
 /// Returns the verbs that the operator needs on jobs of a kind, by subresource (with its leading `/`).
-pub(crate) fn job_permissions(kind: &DynKind) -> [(&'static str, &'static [&'static str]); 3] {
-    let version = kind.definition.spec.versions.first();
+pub(crate) fn job_permissions(kind: &Kind) -> [(&'static str, &'static [&'static str]); 3] {
+    let version = kind.definition().spec.versions.first();
     let schema = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
     let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
     let fields = spec.and_then(|spec| spec.properties.as_ref());
@@ -128,7 +126,7 @@ pub(crate) fn operator_of(deployment: &Value) -> Option<OperatorVariant> {
 }
 
 /// Returns the kinds that the command line of this operator's Deployment enables.
-pub(crate) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k [DynKind]) -> Vec<&'k DynKind> {
+pub(crate) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
     let texts = |list: &'_ Value| -> Vec<String> {
         let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -156,7 +154,7 @@ pub(crate) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k [DynKind]) -> Vec
         })
     });
     let named: BTreeSet<usize> = named.collect();
-    let wanted = |(n, _): &(usize, &DynKind)| named.is_empty() || named.contains(n);
+    let wanted = |(n, _): &(usize, &Kind)| named.is_empty() || named.contains(n);
     kinds
         .iter()
         .enumerate()

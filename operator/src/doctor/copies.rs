@@ -6,11 +6,11 @@ use training_job::api::RunPolicy;
 use training_job::api::labels::MULTIKUEUE_ORIGIN;
 use training_job::validate::annotations::AnnotatedField;
 
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 
 /// Returns the fields of a job that its copy will lack, with the annotations that would replace them. Returns none if
 /// this cluster runs the job itself.
-pub(super) fn lost_fields(job: &Value, kinds: &[DynKind]) -> Vec<AnnotatedField> {
+pub(super) fn lost_fields(job: &Value, kinds: &[Kind]) -> Vec<AnnotatedField> {
     let multikueue = RunPolicy::MANAGERS[1];
     let manager = [&job["spec"]["runPolicy"]["managedBy"], &job["spec"]["managedBy"]];
     if !manager.iter().any(|manager| **manager == multikueue) {
@@ -21,13 +21,13 @@ pub(super) fn lost_fields(job: &Value, kinds: &[DynKind]) -> Vec<AnnotatedField>
 }
 
 /// Returns true if the job is a copy from another cluster and sets no field that the Go operator's types lack.
-pub(super) fn is_bare_copy(job: &Value, kinds: &[DynKind]) -> bool {
+pub(super) fn is_bare_copy(job: &Value, kinds: &[Kind]) -> bool {
     let has_setting = |of: AnnotatedField| is_set(field(job, &of)) || has_annotation(job, &of);
     let origin = &job["metadata"]["labels"][MULTIKUEUE_ORIGIN];
     !origin.is_null() && !annotated_fields(job, kinds).any(has_setting)
 }
 
-fn annotated_fields(job: &Value, kinds: &[DynKind]) -> impl Iterator<Item = AnnotatedField> {
+fn annotated_fields(job: &Value, kinds: &[Kind]) -> impl Iterator<Item = AnnotatedField> {
     let mut kinds = kinds.iter();
     let kind =
         kinds.find(|kind| job["kind"] == kind.name() && job["apiVersion"] == kind.resource.api_version);

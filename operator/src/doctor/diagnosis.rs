@@ -7,7 +7,7 @@ use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
 
 use crate::convert::RUN_POLICY_FIELDS;
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 use crate::lease::LEASE;
 
 use super::cluster_state::{
@@ -22,7 +22,7 @@ const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
 const MAX_LISTED_NAMES: usize = 5;
 
 /// Returns the command that applies the definition of a kind.
-fn apply_command(kind: &DynKind) -> &'static str {
+fn apply_command(kind: &Kind) -> &'static str {
     match kind.name() == OPT_IN_KIND {
         true => {
             "apply it with: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
@@ -33,16 +33,16 @@ fn apply_command(kind: &DynKind) -> &'static str {
 
 /// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
 /// Deployment.
-fn expected_kinds<'k>(state: &ClusterState, kinds: &'k [DynKind]) -> Vec<&'k DynKind> {
+fn expected_kinds<'k>(state: &ClusterState, kinds: &'k [Kind]) -> Vec<&'k Kind> {
     let ours = state
         .deployments
         .iter()
         .filter(|d| operator_of(d) == Some(OperatorVariant::This));
     let ours: Vec<&str> = ours
         .flat_map(|deployment| enabled_kinds(deployment, kinds))
-        .map(DynKind::name)
+        .map(|kind| kind.name())
         .collect();
-    let is_wanted = |kind: &&DynKind| match ours.is_empty() {
+    let is_wanted = |kind: &&Kind| match ours.is_empty() {
         true => kind.name() != OPT_IN_KIND,
         false => ours.contains(&kind.name()),
     };
@@ -50,7 +50,7 @@ fn expected_kinds<'k>(state: &ClusterState, kinds: &'k [DynKind]) -> Vec<&'k Dyn
 }
 
 /// Returns all findings, the most severe first.
-pub(crate) fn findings(state: &ClusterState, kinds: &[DynKind]) -> Vec<Finding> {
+pub(crate) fn findings(state: &ClusterState, kinds: &[Kind]) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     found.version(state);
     found.definitions(state, kinds);
@@ -101,8 +101,8 @@ impl Findings {
         }
     }
 
-    fn definitions(&mut self, state: &ClusterState, kinds: &[DynKind]) {
-        let known: BTreeMap<String, &DynKind> = expected_kinds(state, kinds)
+    fn definitions(&mut self, state: &ClusterState, kinds: &[Kind]) {
+        let known: BTreeMap<String, &Kind> = expected_kinds(state, kinds)
             .into_iter()
             .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
             .collect();
@@ -138,7 +138,7 @@ impl Findings {
         }
     }
 
-    fn definition(&mut self, object: &str, definition: &Value, kind: &DynKind) {
+    fn definition(&mut self, object: &str, definition: &Value, kind: &Kind) {
         let spec = &definition["spec"];
         if spec["preserveUnknownFields"] == true {
             let problem =
@@ -151,7 +151,7 @@ impl Findings {
                 .collect()
         };
         let ours: BTreeSet<String> = kind
-            .definition
+            .definition()
             .spec
             .versions
             .iter()
@@ -177,7 +177,7 @@ impl Findings {
         let fields = |versions: &Value| -> BTreeMap<String, BTreeSet<String>> {
             versions.as_array().into_iter().flatten().map(version).collect()
         };
-        let wanted = serde_json::to_value(&kind.definition.spec.versions).unwrap_or_default();
+        let wanted = serde_json::to_value(&kind.definition().spec.versions).unwrap_or_default();
         if there != ours || fields(&spec["versions"]) != fields(&wanted) {
             let problem = "its versions or fields differ from those of this operator";
             self.add(Severity::Error, object, problem, apply_command(kind));
@@ -313,7 +313,7 @@ impl Findings {
     }
 
     /// Reports jobs that another cluster runs, or that were copied from one.
-    fn copies(&mut self, state: &ClusterState, kinds: &[DynKind]) {
+    fn copies(&mut self, state: &ClusterState, kinds: &[Kind]) {
         let titled = |job: &Value| {
             let (namespace, name) = name(job);
             format!("{namespace}/{name}")

@@ -14,7 +14,7 @@ use kube::{Client, Resource};
 use serde_json::Value;
 
 use crate::cluster::with_timeout;
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 
 use super::cluster_state::{
     API_GROUPS, CORE_PERMISSIONS, ClusterState, MissingPermission, OperatorVariant, enabled_kinds,
@@ -27,7 +27,7 @@ const MAX_PAGE_ITEMS: u32 = 500;
 ///
 /// # Errors
 /// The cluster cannot be reached.
-pub(super) async fn cluster(client: &Client, kinds: &[DynKind]) -> anyhow::Result<ClusterState> {
+pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<ClusterState> {
     let version = with_timeout(client.apiserver_version()).await??;
     let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
     let mut state = ClusterState {
@@ -126,7 +126,7 @@ async fn list(
 /// if the operator is restricted to one namespace, and in all namespaces otherwise.
 async fn check_permissions(
     client: &Client,
-    kinds: &[DynKind],
+    kinds: &[Kind],
     deployment: &Value,
     state: &mut ClusterState,
 ) -> anyhow::Result<()> {

@@ -13,7 +13,7 @@ use crate::lease::LEASE;
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn healthy_cluster() -> ClusterState {
     let definitions = kinds().into_iter().map(|kind| {
-        let mut definition = serde_json::to_value(&*kind.definition).unwrap();
+        let mut definition = serde_json::to_value(kind.definition()).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();
         definition["status"] = json!({"storedVersions": [stored]});
         definition

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
+use training_job::render::decode;
 use training_job::validate::{Policy, other_manager};
 use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
-use crate::kinds::{decode, error_of_object};
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
@@ -180,7 +180,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
         let job: J = decode(&object)?;
-        object["status"] = job.encode_status(&self.status, None).map_err(error_of_object)?;
+        object["status"] = job.encode_status(&self.status, None)?;
         let job: J = decode(&object)?;
         let valid = validate(&job, self.settings)?;
         let plan = plan(&valid, &self.observed, self.now);

@@ -1,18 +1,17 @@
 //! `training-operator explain`: describes a job's timeline.
 
-mod dry_run;
+pub(crate) mod dry_run;
 mod success;
-mod timeline;
+pub(crate) mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use training_job::Settings;
 use training_job::plan::ChildKind;
-use training_job::{FieldErrors, Settings, TrainingJob};
 
 use crate::check::{Job, check};
 use crate::exit::{self, Failure};
-use crate::kinds::KindVisitor;
 use crate::settings::SettingsArgs;
 use crate::table::Table;
 use crate::{report, write};
@@ -56,19 +55,9 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 
 /// Returns the description of a job.
 pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
-    let timeline = job.kind.visit(ExplainVisitor(job, settings));
+    let timeline = (job.kind.timeline)(&job.object, &job.version, settings);
     let timeline = timeline.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(describe(job, &timeline))
-}
-
-struct ExplainVisitor<'a>(&'a Job, &'a Settings);
-
-impl KindVisitor for ExplainVisitor<'_> {
-    type Output = Result<JobTimeline, FieldErrors>;
-
-    fn visit<J: TrainingJob>(self) -> Self::Output {
-        dry_run::timeline::<J>(&self.0.object, &self.0.version, self.1)
-    }
 }
 
 fn describe(job: &Job, timeline: &JobTimeline) -> String {

@@ -8,7 +8,7 @@ use training_job::{GangScheduler, Role};
 use super::success::SuccessCondition;
 
 /// The operator's actions during a job, as found by a dry run.
-pub(super) struct JobTimeline {
+pub(crate) struct JobTimeline {
     /// The field that names a controller other than this operator, and that name.
     pub(super) other_manager: Option<(String, String)>,
     /// The compatibility mode as text, if the manifest selects it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use local_node::{LogLine, NodeConfig, Prepared};
 
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 
 /// The maximum number of lines that wait to be printed. If there are more, the processes that write them are blocked.
 pub(super) const MAX_QUEUED_LINES: usize = 1_024;
@@ -51,7 +51,7 @@ impl ProcessArgs {
 
     /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
     /// to one machine.
-    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[DynKind]) -> NodeConfig {
+    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[Kind]) -> NodeConfig {
         NodeConfig {
             workdir,
             path: self.path.clone(),

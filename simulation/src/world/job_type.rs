@@ -1,9 +1,10 @@
 //! The types of jobs in the simulation.
 
-use serde::de::DeserializeOwned;
+use std::sync::LazyLock;
+
 use serde_json::Value;
-use training_job::{ObjectDefinition, Settings, TrainingJob, validate};
-use training_job_controller::Operator;
+use training_job::{ObjectDefinition, Settings};
+use training_job_controller::{DynKind, Operator};
 use training_job_jax::JAXJob;
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
@@ -52,25 +53,19 @@ pub const PLURALS: [&str; 8] = [
     "toyjobs",
 ];
 
-/// Evaluates an expression with `$J` as the Rust type of the job type.
-macro_rules! with_type {
-    ($type:expr, $J:ident => $done:expr) => {
-        match $type {
-            JobType::Train | JobType::Tune => with_type!(MXJob, $J, $done),
-            JobType::XgBoost => with_type!(XGBoostJob, $J, $done),
-            JobType::TensorFlow => with_type!(TFJob, $J, $done),
-            JobType::PyTorch | JobType::Elastic => with_type!(PyTorchJob, $J, $done),
-            JobType::Paddle => with_type!(PaddleJob, $J, $done),
-            JobType::Mpi => with_type!(MPIJob, $J, $done),
-            JobType::Jax => with_type!(JAXJob, $J, $done),
-            JobType::Toy => with_type!(ToyJob, $J, $done),
-        }
-    };
-    ($of:ident, $J:ident, $done:expr) => {{
-        type $J = $of;
-        $done
-    }};
-}
+/// The kinds of all job types, in the order of [`PLURALS`].
+static KINDS: LazyLock<[DynKind; 8]> = LazyLock::new(|| {
+    [
+        DynKind::new::<MXJob>(),
+        DynKind::new::<XGBoostJob>(),
+        DynKind::new::<TFJob>(),
+        DynKind::new::<PyTorchJob>(),
+        DynKind::new::<PaddleJob>(),
+        DynKind::new::<MPIJob>(),
+        DynKind::new::<JAXJob>(),
+        DynKind::new::<ToyJob>(),
+    ]
+});
 
 impl JobType {
     /// Only MXJobs.
@@ -109,43 +104,39 @@ impl JobType {
         all.copied().find(|job_type| job_type.kind() == kind)
     }
 
+    fn dyn_kind(self) -> &'static DynKind {
+        let place = match self {
+            Self::Train | Self::Tune => 0,
+            Self::XgBoost => 1,
+            Self::TensorFlow => 2,
+            Self::PyTorch | Self::Elastic => 3,
+            Self::Paddle => 4,
+            Self::Mpi => 5,
+            Self::Jax => 6,
+            Self::Toy => 7,
+        };
+        &KINDS[place]
+    }
+
     /// Returns the kind of the job type.
     pub fn kind(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "MXJob",
-            Self::XgBoost => "XGBoostJob",
-            Self::TensorFlow => "TFJob",
-            Self::PyTorch | Self::Elastic => "PyTorchJob",
-            Self::Paddle => "PaddleJob",
-            Self::Mpi => "MPIJob",
-            Self::Jax => "JAXJob",
-            Self::Toy => "ToyJob",
-        }
+        self.dyn_kind().name()
     }
 
     /// Returns the plural of the kind.
     pub fn plural(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "mxjobs",
-            Self::XgBoost => "xgboostjobs",
-            Self::TensorFlow => "tfjobs",
-            Self::PyTorch | Self::Elastic => "pytorchjobs",
-            Self::Paddle => "paddlejobs",
-            Self::Mpi => "mpijobs",
-            Self::Jax => "jaxjobs",
-            Self::Toy => "toyjobs",
-        }
+        &self.dyn_kind().resource.plural
     }
 
     /// Returns the name of the field that holds the replica specs.
     pub fn replica_specs_field(self) -> &'static str {
-        with_type!(self, J => J::FRAMEWORK.roles_field)
+        self.dyn_kind().framework.roles_field
     }
 
     /// Returns the name of the main container.
     pub fn container(self) -> &'static str {
         // Some kinds use the first container, regardless of its name.
-        match with_type!(self, J => J::FRAMEWORK.main_container) {
+        match self.dyn_kind().framework.main_container {
             "" => "main",
             name => name,
         }
@@ -153,25 +144,23 @@ impl JobType {
 
     /// Returns the definitions of the objects that its jobs have beside pods and services.
     pub(crate) fn objects(self) -> &'static [ObjectDefinition] {
-        with_type!(self, J => J::FRAMEWORK.objects)
+        self.dyn_kind().framework.objects
     }
 
     /// Adds the kind to the kinds that `operator` manages.
     pub(crate) fn managed_by(self, operator: Operator) -> Operator {
-        with_type!(self, J => operator.manage::<J>())
+        self.dyn_kind().manage(operator)
     }
 
     /// Returns true if the library's validation rejects a job of this kind.
     pub(crate) fn fails_validation(self, job: &Value) -> bool {
-        fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
-            let mut job = job.clone();
-            // Anybody may write any status, and a job is not judged by it.
-            if let Some(fields) = job.as_object_mut() {
-                fields.remove("status");
-            }
-            let read = J::deserialize(&job);
-            read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
+        let mut job = job.clone();
+        // Anybody may write any status, and a job is not judged by it.
+        if let Some(fields) = job.as_object_mut() {
+            fields.remove("status");
         }
-        with_type!(self, J => check::<J>(job))
+        let invalid = self.dyn_kind().validate(&job, &Settings::default()).err();
+        // An object that does not have a job's shape has one error without a path.
+        invalid.is_some_and(|errors| errors.iter().all(|error| !error.path.is_empty()))
     }
 }

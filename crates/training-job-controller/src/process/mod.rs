@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # use clap::Parser;
-//! # use training_job_controller::process::{Flags, Kinds};
+//! # use training_job_controller::process::Flags;
 //! /// Runs my jobs.
 //! #[derive(Parser)]
 //! struct Arguments {
@@ -10,10 +10,10 @@
 //!     flags: Flags,
 //! }
 //!
-//! # fn kinds() -> Kinds { Kinds::default() }
+//! # fn kinds() -> Vec<training_job_controller::DynKind> { Vec::new() }
 //! fn main() -> std::process::ExitCode {
 //!     let arguments = Arguments::parse();
-//!     // Kinds::default().with::<MyJob>()
+//!     // vec![DynKind::new::<MyJob>()]
 //!     training_job_controller::process::main(&arguments.flags, kinds())
 //! }
 //! ```
@@ -52,8 +52,8 @@ mod stop;
 use std::io;
 use std::process::ExitCode;
 
-use crate::Operator;
-use training_job::admission::{self, DefinitionError, check_framework};
+use crate::DynKind;
+use training_job::admission::{self, DefinitionError};
 use training_job::job::{SettingDefinition, TrainingJob};
 
 pub use cluster::{ClusterConfigError, cluster_config};
@@ -63,66 +63,38 @@ pub use program::Program;
 use program::program;
 pub use settings::SettingFlags;
 
-/// The kinds of job that an operator can run.
-#[derive(Clone, Debug, Default)]
-pub struct Kinds(Vec<Kind>);
-
-#[derive(Clone, Debug)]
-struct Kind {
-    name: String,
-    manage: fn(Operator) -> Operator,
-    framework: fn() -> Result<(), DefinitionError>,
-    settings: &'static [SettingDefinition],
-}
-
-impl Kind {
-    /// Checks the declarations of the kind's author.
-    fn check(&self) -> Result<(), ProcessError> {
-        // The whole definition takes time and 12 MB, so it is checked only when it is printed.
-        (self.framework)()?;
-        let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
-        match self.settings.iter().find(|setting| !has_flag(setting)) {
-            None => Ok(()),
-            Some(setting) => Err(ProcessError::Setting {
-                kind: self.name.clone(),
-                setting: setting.name,
-            }),
-        }
+/// Checks the declarations of a kind's author.
+fn check_kind(kind: &DynKind) -> Result<(), ProcessError> {
+    // The whole definition takes time and 12 MB, so it is checked only when it is printed.
+    kind.check_framework()?;
+    let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
+    match kind.framework.settings.iter().find(|setting| !has_flag(setting)) {
+        None => Ok(()),
+        Some(setting) => Err(ProcessError::Setting {
+            kind: kind.name().to_owned(),
+            setting: setting.name,
+        }),
     }
 }
 
-impl Kinds {
-    /// Adds the jobs of type `J`.
-    #[must_use]
-    pub fn with<J: TrainingJob>(mut self) -> Self {
-        self.0.push(Kind {
-            name: J::kind(&()).into_owned(),
-            manage: Operator::manage::<J>,
-            framework: check_framework::<J>,
-            settings: J::FRAMEWORK.settings,
-        });
-        self
-    }
+/// Returns the kinds with these names, or all kinds if there are no names.
+fn enabled(kinds: &[DynKind], names: &[String]) -> Result<Vec<DynKind>, ProcessError> {
+    let named = names.iter().map(|name| kind_named(kinds, name));
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let is_enabled = |kind: &&DynKind| names.is_empty() || named.contains(&kind.name());
+    Ok(kinds.iter().filter(is_enabled).cloned().collect())
+}
 
-    /// Returns the kinds with these names, or all kinds if there are no names.
-    fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
-        let named = names.iter().map(|name| self.named(name));
-        let named = named.collect::<Result<Vec<_>, _>>()?;
-        let wanted = |kind: &&Kind| names.is_empty() || named.contains(&kind.name.as_str());
-        Ok(self.0.iter().filter(wanted).cloned().collect())
-    }
-
-    /// Returns the kind of this name. An exact match takes precedence; otherwise the first kind that matches in any case is
-    /// used.
-    fn named(&self, name: &str) -> Result<&str, ProcessError> {
-        let known = || self.0.iter().map(|kind| kind.name.as_str());
-        let spelt_so = known().find(|known| *known == name);
-        let named = spelt_so.or_else(|| known().find(|known| known.eq_ignore_ascii_case(name)));
-        named.ok_or_else(|| ProcessError::Kind {
-            name: name.to_owned(),
-            known: known().collect::<Vec<_>>().join(", "),
-        })
-    }
+/// Returns the kind of this name. An exact match takes precedence; otherwise the first kind that matches in any case is
+/// used.
+fn kind_named<'a>(kinds: &'a [DynKind], name: &str) -> Result<&'a str, ProcessError> {
+    let known = || kinds.iter().map(DynKind::name);
+    let exact = known().find(|known| *known == name);
+    let named = exact.or_else(|| known().find(|known| known.eq_ignore_ascii_case(name)));
+    named.ok_or_else(|| ProcessError::Kind {
+        name: name.to_owned(),
+        known: known().collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Prints the CRD of the kind `J` for a program's `crd` command.
@@ -159,7 +131,7 @@ pub enum ProcessError {
     Definition(#[from] DefinitionError),
     /// A setting of a kind without a flag.
     #[error(
-        "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and install() before the command line is read"
+        "{kind} reads the setting {setting}, which has no flag: call Program::kinds() and install() before the command line is read"
     )]
     Setting {
         /// The kind of job.
@@ -194,7 +166,7 @@ pub enum ProcessError {
 /// Runs an operator for `kinds` until a signal ends it. A program calls it at the end of its `main`.
 ///
 /// Exit codes: 0 after a signal, 1 if it cannot run, 2 for inconsistent flags.
-pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
+pub fn main(flags: &Flags, kinds: Vec<DynKind>) -> ExitCode {
     logs::start(&flags.logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
@@ -221,15 +193,15 @@ pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::toy::ToyJob;
 
-    fn kinds(names: &[&str]) -> Kinds {
-        let kind = |name: &&str| Kind {
-            name: (*name).to_owned(),
-            manage: |operator| operator,
-            framework: || Ok(()),
-            settings: &[],
+    fn kinds(names: &[&str]) -> Vec<DynKind> {
+        let kind = |name: &&str| {
+            let mut kind = DynKind::new::<ToyJob>();
+            (*name).clone_into(&mut kind.resource.kind);
+            kind
         };
-        Kinds(names.iter().map(kind).collect())
+        names.iter().map(kind).collect()
     }
 
     #[test]
@@ -237,8 +209,8 @@ mod tests {
         let all = kinds(&["HOTJob", "ToyJob", "HotJob"]);
         let enabled = |names: &[&str]| -> Result<Vec<String>, ProcessError> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let enabled = all.enabled(&names)?;
-            Ok(enabled.into_iter().map(|kind| kind.name).collect())
+            let enabled = super::enabled(&all, &names)?;
+            Ok(enabled.into_iter().map(|kind| kind.name().to_owned()).collect())
         };
         assert_eq!(enabled(&[]).unwrap(), ["HOTJob", "ToyJob", "HotJob"]);
         assert_eq!(enabled(&["hotjob"]).unwrap(), ["HOTJob"]);

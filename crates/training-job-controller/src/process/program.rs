@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use training_job::job::{SettingDefinition, TrainingJob};
+use training_job::job::SettingDefinition;
+
+use crate::DynKind;
 
 /// The program that runs an operator.
 #[derive(Clone, Debug)]
@@ -38,11 +40,14 @@ impl Program {
         }
     }
 
-    /// Adds a kind that the program runs. Its settings become flags, and the first kind is the example in help texts.
+    /// Adds the kinds that the program runs. Their settings become flags, and the first kind is the example in help
+    /// texts.
     #[must_use]
-    pub fn kind<J: TrainingJob>(mut self) -> Self {
-        self.settings.extend_from_slice(J::FRAMEWORK.settings);
-        self.example_kind.get_or_insert_with(|| J::kind(&()).into_owned());
+    pub fn kinds<'a>(mut self, kinds: impl IntoIterator<Item = &'a DynKind>) -> Self {
+        for kind in kinds {
+            self.settings.extend_from_slice(kind.framework.settings);
+            self.example_kind.get_or_insert_with(|| kind.name().to_owned());
+        }
         self
     }
 

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
-use crate::{Metrics, Operator, Options};
+use crate::{DynKind, Metrics, Operator, Options};
 use training_job::job::{GangScheduler, Settings};
 
 use super::cluster::{cluster_config, fallback};
@@ -18,12 +18,12 @@ use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
-use super::{Kind, Kinds, ProcessError, client, http};
+use super::{ProcessError, check_kind, client, enabled, http};
 
 /// Runs until a signal arrives.
-pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
-    let kinds = kinds.enabled(&flags.enable_scheme)?;
-    kinds.iter().try_for_each(Kind::check)?;
+pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
+    let kinds = enabled(kinds, &flags.enable_scheme)?;
+    kinds.iter().try_for_each(check_kind)?;
     check_election(flags)?;
     let stop = Stop::on_signals()?;
     let config = config(flags).await?;
@@ -68,7 +68,7 @@ pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError
 
 struct Work<'a> {
     flags: &'a Flags,
-    kinds: Vec<Kind>,
+    kinds: Vec<DynKind>,
     metrics: Metrics,
     state: State,
     stop: Stop,
@@ -150,8 +150,8 @@ impl Work<'_> {
         let operator = self
             .kinds
             .iter()
-            .fold(operator, |operator, kind| (kind.manage)(operator));
-        let names = self.kinds.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
+            .fold(operator, |operator, kind| kind.manage(operator));
+        let names = self.kinds.iter().map(DynKind::name).collect::<Vec<_>>();
         tracing::info!(
             kinds = names.join(","),
             namespace = self.flags.namespace,

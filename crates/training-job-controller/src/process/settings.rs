@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use super::program::{program, variable};
 
 /// The values of the kinds' settings, by name. The setting `farm-monitor-image` has the flag `--farm-monitor-image`. The
-/// kinds are those of the calls of [`Program::kind`](super::Program::kind).
+/// kinds are those of [`Program::kinds`](super::Program::kinds).
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags(pub BTreeMap<String, String>);
 

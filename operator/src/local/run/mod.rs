@@ -12,15 +12,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
-use local_node::{AdjustEnv, NodeConfig};
+use local_node::NodeConfig;
 use tokio::time::{Instant, Interval, sleep_until};
-use training_job::TrainingJob;
 use training_job_local::{Jobs, Run, RunEvent};
 
 use super::processes::ProcessArgs;
 use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
-use crate::kinds::{KindVisitor, kinds};
+use crate::kinds::kinds;
 
 use output::Output;
 use progress::Progress;
@@ -135,19 +134,9 @@ pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
 
 /// Returns an empty run that accepts jobs of all kinds.
 pub(super) fn jobs() -> Jobs {
-    kinds().iter().fold(Jobs::default(), |jobs, kind| {
-        kind.visit(AddKind(jobs, kind.adjust_local))
+    kinds().into_iter().fold(Jobs::default(), |jobs, kind| {
+        jobs.dyn_kind(kind.dyn_kind, kind.adjust_local)
     })
-}
-
-struct AddKind(Jobs, AdjustEnv);
-
-impl KindVisitor for AddKind {
-    type Output = Jobs;
-
-    fn visit<J: TrainingJob>(self) -> Jobs {
-        self.0.kind_with::<J>(self.1)
-    }
 }
 
 fn workdir(args: &Args) -> PathBuf {

@@ -9,7 +9,7 @@ use local_node::PodPhase;
 use training_job::api::labels;
 use training_job_local::{Run, RunEvent};
 
-use crate::kinds::DynKind;
+use crate::kinds::Kind;
 
 /// The progress of all jobs and replicas of a run.
 pub(super) struct Progress {
@@ -49,7 +49,7 @@ pub(super) struct Change {
 }
 
 impl Progress {
-    pub(super) fn new(run: &Run, kinds: &[DynKind]) -> Self {
+    pub(super) fn new(run: &Run, kinds: &[Kind]) -> Self {
         Self {
             jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
             replicas: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Progress {
     }
 }
 
-fn roles(kind: &DynKind) -> Vec<String> {
+fn roles(kind: &Kind) -> Vec<String> {
     let roles = kind.framework.roles.iter();
     roles.map(|role| role.name.to_lowercase()).collect()
 }
