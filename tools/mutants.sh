@@ -36,7 +36,7 @@ mutants() {
 
 both="-p training-job -p training-job-mxnet"
 # Features that only some kinds use, such as replicas that a job can do without.
-kinds="$both -p training-job-jax -p training-job-mlkube -p training-job-mpi -p training-job-paddle\
+kinds="$both -p training-job-controller -p training-job-jax -p training-job-mlkube -p training-job-mpi -p training-job-paddle\
  -p training-job-pytorch -p training-job-tensorflow -p training-job-xgboost"
 # Simulated lives with faults.
 lives="-p training-job-simulation"
@@ -57,21 +57,21 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib
 		;;
 	apply)
-		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' '' --test=controller
-		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' --iterate --lib
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' '' --test=controller
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' --iterate --lib
 		mutants apply crates/training-job-controller/src/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
 		cache='crates/training-job-controller/src/{answers,cache/*,job_state,observe,queue,reconcile,requeue}.rs'
-		mutants cache "$cache" '-p training-job' '' --lib
-		mutants cache "$cache" '-p training-job' --iterate --test=controller
+		mutants cache "$cache" '-p training-job-controller' '' --lib
+		mutants cache "$cache" '-p training-job-controller' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
 		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,crates/training-job-controller/src/{context,events,merge_patch,operator,rate_limit,report,watch}}.rs'
-		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib --test=server
-		mutants watch "$watch" '-p training-job' --iterate --test=plan --test=controller
+		mutants watch "$watch" '-p training-job -p training-job-controller -p kube-follow' '' --lib --test=server
+		mutants watch "$watch" '-p training-job -p training-job-controller' --iterate --test=plan --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)
