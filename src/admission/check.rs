@@ -8,7 +8,7 @@ use kube_syntax::names;
 use serde_json::json;
 
 use crate::api::labels::OPERATOR_NAME;
-use crate::job::TrainingJob;
+use crate::job::{Framework, RoleDefinition, RoleSource, TrainingJob};
 
 /// An error in the declarations of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,11 +73,30 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "pass a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535 to Framework::port",
         );
     }
+    for role in framework.roles {
+        check_container_of::<J>(role)?;
+    }
     if framework.roles.is_empty() {
         return error::<J, _>(
             "must have at least one role".to_owned(),
             "pass the field of the replica specs and its roles to Framework::roles",
         );
+    }
+    for object in framework.objects {
+        let Some(mount) = object.mount else { continue };
+        let is_mountable = matches!(
+            (object.kind.group, object.kind.kind),
+            ("", "ConfigMap" | "Secret")
+        );
+        if !is_mountable || names::label_1123(mount.name).is_some() || !mount.path.starts_with('/') {
+            return error::<J, _>(
+                format!(
+                    "{} {:?} cannot be mounted at {:?}",
+                    object.kind.kind, mount.name, mount.path
+                ),
+                "mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
+            );
+        }
     }
     if let Some(scaled) = framework.scaled_role
         && (framework.role_key.is_some() || !framework.roles.iter().any(|role| role.name == scaled))
@@ -87,8 +106,15 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "pass the name of a role to Framework::scales, and declare a map with Framework::roles",
         );
     }
+    let has_entries = framework.entries().next().is_some();
+    if has_entries == framework.roles_field.is_empty() {
+        return error::<J, _>(
+            "must have a field for the roles without a field of their own, and only for these".to_owned(),
+            "declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
+        );
+    }
     for (n, role) in framework.roles.iter().enumerate() {
-        if names::label_1035(&role.slug()).is_some() {
+        if !role.source.is_open() && names::label_1035(&role.slug()).is_some() {
             return error::<J, _>(
                 format!("role {:?} must be usable in the name of a service", role.name),
                 "use letters and digits, starting with a letter",
@@ -103,6 +129,28 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
                 "remove one of them",
             );
         }
+        let field = role.source.field();
+        let is_same = |other: &RoleDefinition| other.source.field() == field;
+        if let Some(field) = field
+            && (field == framework.roles_field || framework.roles[..n].iter().any(is_same))
+        {
+            return error::<J, _>(
+                format!("field {field:?} of role {} must be its own", role.name),
+                "give each role a field of its own, or declare one class of roles",
+            );
+        }
+        if let Some(first) = role.starts_after.iter().find(|first| !is_role(&framework, first)) {
+            return error::<J, _>(
+                format!("role {} starts after {first}, which is not a role", role.name),
+                "pass names of roles to RoleDefinition::starts_after",
+            );
+        }
+        if waits_for_itself(&framework, role) {
+            return error::<J, _>(
+                format!("role {} starts after itself", role.name),
+                "break the circle of RoleDefinition::starts_after",
+            );
+        }
         if role.min > role.max {
             return error::<J, _>(
                 format!(
@@ -114,6 +162,51 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
         }
     }
     Ok(())
+}
+
+/// Checks the container and the ports that a role has of its own.
+fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), DefinitionError> {
+    if let Some(name) = role.container.filter(|name| names::label_1123(name).is_some()) {
+        return error::<J, _>(
+            format!(
+                "container {name:?} of role {} must be a valid container name",
+                role.name
+            ),
+            "pass a name of lower-case letters, digits and '-' to RoleDefinition::container",
+        );
+    }
+    let is_valid =
+        |(name, number): &&(&str, i32)| names::port_name(name).is_none() && (1..=65_535).contains(number);
+    if let Some((name, number)) = role.ports.into_iter().flatten().find(|port| !is_valid(port)) {
+        return error::<J, _>(
+            format!(
+                "port {name:?} {number} of role {} must have a valid name and number",
+                role.name
+            ),
+            "pass names of at most 15 lower-case letters, digits and '-', and numbers from 1 to 65535 to RoleDefinition::ports",
+        );
+    }
+    Ok(())
+}
+
+fn is_role(framework: &Framework, name: &str) -> bool {
+    framework.roles.iter().any(|role| role.name == name)
+}
+
+/// Returns true if a role starts after itself, directly or through other roles.
+fn waits_for_itself(framework: &Framework, role: &RoleDefinition) -> bool {
+    let mut reached: Vec<&str> = role.starts_after.to_vec();
+    let mut next = 0;
+    while let Some(name) = reached.get(next).copied() {
+        let found = framework.roles.iter().filter(|role| role.name == name);
+        for first in found.flat_map(|role| role.starts_after) {
+            if !reached.contains(first) {
+                reached.push(first);
+            }
+        }
+        next += 1;
+    }
+    reached.contains(&role.name)
 }
 
 /// Returns the shape of the replica specs in a version's schema.
@@ -152,17 +245,71 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
             "declare a map with Framework::roles and a list with Framework::roles_in_list",
         );
     }
-    if entry
-        .properties
-        .as_ref()
-        .is_none_or(|p| !p.contains_key("template"))
-    {
-        return error::<J, _>(
-            format!("the entries of spec.{field} must have the field \"template\""),
-            "make them api::ReplicaSpec, or give them its fields",
-        );
+    replica_spec::<J>(field, entry)?;
+    if let Some(key) = J::FRAMEWORK.role_key {
+        role_key::<J>(field, key, entry)?;
     }
     Ok(shape)
+}
+
+/// Checks that a role's own field is in the spec and has the declared shape.
+pub(super) fn own_field<J: TrainingJob>(
+    spec: &JSONSchemaProps,
+    definition: &RoleDefinition,
+) -> Result<(), DefinitionError> {
+    let Some(field) = definition.source.field() else {
+        return Ok(());
+    };
+    let Some(specs) = spec.properties.as_ref().and_then(|fields| fields.get(field)) else {
+        return error::<J, _>(
+            format!("spec must have the field {field:?} of role {}", definition.name),
+            "pass the field's name as in YAML to RoleDefinition::in_field, in_map or in_list",
+        );
+    };
+    let (entry, shape) = match (definition.source, &specs.additional_properties, &specs.items) {
+        (RoleSource::Map(_), Some(JSONSchemaPropsOrBool::Schema(entry)), _) => (Some(&**entry), "map"),
+        (RoleSource::Map(_), ..) => (None, "map"),
+        (RoleSource::List { .. }, _, Some(JSONSchemaPropsOrArray::Schema(entry))) => (Some(&**entry), "list"),
+        (RoleSource::List { .. }, ..) => (None, "list"),
+        _ => (Some(specs), "replica spec"),
+    };
+    let Some(entry) = entry else {
+        return error::<J, _>(
+            format!("spec.{field} must be a {shape}"),
+            "use RoleDefinition::in_field for a replica spec, in_map for a map, and in_list for a list",
+        );
+    };
+    replica_spec::<J>(field, entry)?;
+    if let RoleSource::List { key, .. } = definition.source {
+        role_key::<J>(field, key, entry)?;
+    }
+    Ok(())
+}
+
+/// Checks that the entries of a list have the field that names their role.
+fn role_key<J: TrainingJob>(field: &str, key: &str, entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
+    match entry.properties.as_ref().is_some_and(|p| p.contains_key(key)) {
+        true => Ok(()),
+        false => error::<J, _>(
+            format!("the entries of spec.{field} must have the field {key:?}, which names their role"),
+            "pass the field's name as in YAML",
+        ),
+    }
+}
+
+/// Checks the schema of the replica specs in `spec.<field>`.
+fn replica_spec<J: TrainingJob>(field: &str, entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
+    match entry
+        .properties
+        .as_ref()
+        .is_some_and(|p| p.contains_key("template"))
+    {
+        true => Ok(()),
+        false => error::<J, _>(
+            format!("the replica specs in spec.{field} must have the field \"template\""),
+            "make them api::ReplicaSpec, or give them its fields",
+        ),
+    }
 }
 
 /// Checks that an unset number of replicas means the schema's default. `entry` is the schema of the entries of a map of
@@ -173,7 +320,7 @@ pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Resul
     let Some(default) = replicas.and_then(|replicas| replicas.default.as_ref()?.0.as_i64()) else {
         return Ok(());
     };
-    for role in J::FRAMEWORK.roles {
+    for role in J::FRAMEWORK.entries() {
         let job = json!({
             "apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": {"name": "job"},
             "spec": {field: {role.name: {"template": {}}}},

@@ -14,6 +14,7 @@ mod bounds;
 mod check;
 mod manifest;
 mod policies;
+mod role_fields;
 mod roles;
 mod template;
 
@@ -31,9 +32,9 @@ use kube_syntax::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
 use crate::job::rule::list;
-use crate::job::{Rule, TrainingJob};
+use crate::job::{RoleSource, Rule, TrainingJob};
 
-/// The maximum number of roles of a job. With a lower limit, the error of a job with unknown roles would be their
+/// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job with unknown roles would be their
 /// number instead of their names.
 const MAX_ROLES: i64 = 16;
 /// The maximum number of characters of a role's name in a list. Known names are shorter. Without a bound the API server
@@ -82,9 +83,12 @@ fn scale(field: &str, role: &str) -> CustomResourceSubresourceScale {
 
 fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), DefinitionError> {
     let framework = J::FRAMEWORK;
-    let shape = check::shape::<J>(root)?;
+    let shape = match framework.roles_field {
+        "" => None,
+        _ => Some(check::shape::<J>(root)?),
+    };
     roles::on_object(root, &framework);
-    if matches!(shape, Shape::Map) && !framework.names_replicas && framework.has_services() {
+    if shape == Some(Shape::Map) && !framework.names_replicas && framework.has_services() {
         roles::on_name_lengths(root, &framework);
     }
     let Some(spec) = property(root, "spec") else {
@@ -92,8 +96,20 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     };
     bounds::to_rules(spec, "spec");
     let field = framework.roles_field;
-    let replicas = framework.replicas_of(&format!("self.{field}"), "k");
-    let no_replica = format!("!has(self.{field}) || !self.{field}.exists(k, {replicas} != 0)");
+    let no_replica = match framework
+        .roles
+        .iter()
+        .all(|role| role.source == RoleSource::Entry)
+    {
+        true => {
+            let replicas = framework.replicas_of(&format!("self.{field}"), "k");
+            format!("!has(self.{field}) || !self.{field}.exists(k, {replicas} != 0)")
+        }
+        false => {
+            let any = framework.any_spec(|spec| format!("{spec}.?replicas.orValue(1) != 0"));
+            format!("!({any})")
+        }
+    };
     let requirements = J::requirements();
     let requirements = requirements.iter().map(|r| r.rule(&framework));
     for rule in J::rules().into_iter().chain(requirements) {
@@ -103,13 +119,17 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     keep_layout(spec);
     keep_manager(spec);
     policies::on_spec(spec, &J::kind(&()), &framework);
-    let Some(specs) = property(spec, field) else {
+    for definition in framework.roles {
+        check::own_field::<J>(spec, definition)?;
+        role_fields::on_spec(spec, definition, &framework);
+    }
+    let (Some(shape), Some(specs)) = (shape, property(spec, field)) else {
         return Ok(());
     };
     roles::on_specs(specs, &J::kind(&()), &framework);
     let role = match shape {
         Shape::Map => {
-            specs.max_properties = Some(MAX_ROLES);
+            specs.max_properties.get_or_insert(MAX_ROLES);
             match &mut specs.additional_properties {
                 Some(JSONSchemaPropsOrBool::Schema(role)) => {
                     check::default_replicas::<J>(role)?;
@@ -119,7 +139,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
             }
         }
         Shape::List => {
-            specs.max_items = Some(MAX_ROLES);
+            specs.max_items.get_or_insert(MAX_ROLES);
             match &mut specs.items {
                 Some(JSONSchemaPropsOrArray::Schema(role)) => Some(role),
                 _ => None,
@@ -130,9 +150,17 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         if let Some(name) = framework.role_key.and_then(|key| property(role, key)) {
             name.max_length.get_or_insert(MAX_ROLE_NAME);
         }
-        roles::on_role(role, &framework);
+        // All entries have one schema.
+        let mut containers = framework.entries().map(|entry| framework.container_name(entry));
+        let first = containers.next().unwrap_or_default();
+        let container = if containers.all(|other| other == first) {
+            first
+        } else {
+            ""
+        };
+        roles::on_role(role, container, &framework);
         if let Some(template) = property(role, "template") {
-            template::tighten(template, &framework);
+            template::tighten(template, container, &framework);
         }
     }
     Ok(())

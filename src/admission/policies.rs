@@ -28,14 +28,23 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
     let has_rules = format!(
         "has(self.runPolicy) && has(self.runPolicy.failurePolicy) && has({rules}) && {rules}.size() > 0"
     );
-    let always = format!("{specs}.exists(k, {specs}[k].?restartPolicy.orValue(\"\") == \"Always\")");
-    let rule = Rule::new(
-        format!("!({has_rules}) || !{always}"),
-        ALWAYS_WITH_RULES.message(),
-    );
+    let is_always = |spec: &str| format!("{spec}.?restartPolicy.orValue(\"\") == \"Always\"");
+    let rule = |always: String| {
+        Rule::new(
+            format!("!({has_rules}) || !{always}"),
+            ALWAYS_WITH_RULES.message(),
+        )
+    };
+    if framework.roles_field.is_empty() {
+        let always = format!("({})", framework.any_spec(is_always));
+        return add(spec, rule(always));
+    }
+    let always = format!("{specs}.exists(k, {})", is_always(&format!("{specs}[k]")));
     add(
         spec,
-        rule.at(framework.roles_field).unless(&format!("!has({specs})")),
+        rule(always)
+            .at(framework.roles_field)
+            .unless(&format!("!has({specs})")),
     );
 }
 
@@ -65,9 +74,13 @@ fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Fram
 }
 
 fn on_roles(policy: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
-    let names = framework.role_names();
+    let names = framework.fixed_role_names();
     if let Some(role) = property(policy, "roles").and_then(items) {
         role.max_length = Some(MAX_ROLE_NAME);
+        // A rule on a field does not see the names that a job's user has chosen.
+        if framework.roles.iter().any(|role| role.source.is_open()) {
+            return;
+        }
         let known = format!("self.lowerAscii() in {}", cel::lower_list(&names));
         let rule = Rule::with_message_of(known, |e| e.unknown_role("", kind, "%s", &names));
         add(role, rule.with("self"));

@@ -39,7 +39,7 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
         .insert("metadata".to_owned(), metadata);
 
     let rule = Rule::with_message_of("has(self.spec) || oldSelf.hasValue()", |e| {
-        e.no_role("", &framework.role_names());
+        e.no_role("", &framework.fixed_role_names());
     });
     add(root, rule.at("spec").optional_old_self());
 }
@@ -96,7 +96,7 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
         let some = format!("self.size() == 0 || self.exists(k, {replicas} != 0)");
         add(specs, Rule::with_message_of(some, |e| e.no_replica("")));
     }
-    for definition in framework.roles {
+    for definition in framework.entries() {
         let is_role = format!("{role}.lowerAscii() == {}", cel::literal(&definition.slug()));
         if definition.min > 0 {
             let enough = format!("{is_role} && {replicas} >= {}", definition.min);
@@ -125,12 +125,12 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     }
 }
 
-pub(super) fn on_role(role: &mut JSONSchemaProps, framework: &Framework) {
+pub(super) fn on_role(role: &mut JSONSchemaProps, main: &str, framework: &Framework) {
     let has_containers = "self.?template.?spec.?containers.orValue([]).size() > 0";
     let has_containers = match framework.fills_in_templates {
         false => has_containers.to_owned(),
         true => format!("!has(self.template) || {has_containers}"),
     };
-    let rule = Rule::with_message_of(has_containers, |e| e.no_container("", framework.main_container));
+    let rule = Rule::with_message_of(has_containers, |e| e.no_container("", main));
     add(role, rule.at("template.spec.containers"));
 }

@@ -34,7 +34,7 @@ const GONE_VOLUMES: [&str; 8] = [
     "storageos",
 ];
 
-pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
+pub(super) fn tighten(template: &mut JSONSchemaProps, main: &str, framework: &Framework) {
     if template.properties.is_none() {
         *template = skeleton();
     }
@@ -68,10 +68,10 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
     }
     if let Some(containers) = at(spec, &["containers"]) {
         containers.min_items = None;
-        if !framework.main_container.is_empty() {
-            let named = format!("c.name == {}", cel::literal(framework.main_container));
+        if !main.is_empty() {
+            let named = format!("c.name == {}", cel::literal(main));
             let rule = Rule::with_message_of(format!("self.size() == 0 || self.exists(c, {named})"), |e| {
-                e.not_among_containers("", framework.main_container);
+                e.not_among_containers("", main);
             });
             add(containers, rule);
         }

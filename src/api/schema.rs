@@ -100,8 +100,8 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
 ///
 /// `Option` becomes `nullable`, and the API server stores nulls of nullable fields. With a definition made for Go it
 /// drops them, and so it does with the result of this function. `serde(default)` becomes an empty default, which the
-/// API server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed, and the
-/// fields `required` of the spec are required.
+/// API server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed. The
+/// fields `required` of the spec are required; if there are none, those without `serde(default)`.
 ///
 /// The fields of the status keep their descriptions but not their types, so that any status is accepted.
 ///
@@ -129,7 +129,8 @@ pub fn tidy_definition(
             schema.title = None;
             // An object from a Go client may lack the spec, which validation reports.
             schema.required = None;
-            if let Some(spec) = schema.properties.as_mut().and_then(|p| p.get_mut("spec")) {
+            let spec = schema.properties.as_mut().and_then(|p| p.get_mut("spec"));
+            if let Some(spec) = spec.filter(|_| !required.is_empty()) {
                 spec.required = Some(required.iter().map(|&field| field.to_owned()).collect());
             }
             tidy(schema);

@@ -243,14 +243,39 @@ impl Framework {
         self
     }
 
-    /// Returns the path of the replica specs in a job for errors: `spec.replicaSpecs`.
+    /// Returns the path of the replica specs in a job for errors: `spec.replicaSpecs`, or `spec` if each role has a
+    /// field of its own.
     pub fn roles_path(&self) -> String {
-        format!("spec.{}", self.roles_field)
+        match self.roles_field {
+            "" => "spec".to_owned(),
+            field => format!("spec.{field}"),
+        }
     }
 
-    /// Returns the index of the framework's container among the containers of a replica.
-    pub(crate) fn container_of(&self, containers: &[Container]) -> Option<usize> {
-        match self.main_container {
+    /// Sets the roles, of which each has a field of its own: [`RoleDefinition::in_field`], [`RoleDefinition::in_map`]
+    /// or [`RoleDefinition::in_list`]. Pods are created in their order.
+    #[must_use]
+    pub const fn roles_in_fields(self, roles: &'static [RoleDefinition]) -> Self {
+        self.roles("", roles)
+    }
+
+    /// Returns the name of the framework's container in replicas of `role`; empty for the first container.
+    pub(crate) fn container_name(&self, role: &RoleDefinition) -> &'static str {
+        role.container.unwrap_or(self.main_container)
+    }
+
+    /// Returns the names and numbers of the ports of that container.
+    pub(crate) fn ports_of(&self, role: &RoleDefinition) -> Vec<(&'static str, i32)> {
+        match role.ports {
+            Some(ports) => ports.to_vec(),
+            None if self.port_name.is_empty() => Vec::new(),
+            None => vec![(self.port_name, self.port)],
+        }
+    }
+
+    /// Returns the index of the framework's container among the containers of a replica of `role`.
+    pub(crate) fn container_of(&self, role: &RoleDefinition, containers: &[Container]) -> Option<usize> {
+        match self.container_name(role) {
             "" => (!containers.is_empty()).then_some(0),
             name => containers.iter().position(|container| container.name == name),
         }
@@ -263,35 +288,59 @@ impl Framework {
 
     /// Returns true if any role must have replicas in every job.
     pub(crate) fn needs_some_role(&self) -> bool {
-        self.roles.iter().any(|role| role.min > 0)
+        let open = |role: &RoleDefinition| role.source.is_open();
+        self.roles.iter().any(|role| role.min > 0 && !open(role))
     }
 
+    /// Returns the names of the roles that have an entry in the common field.
     pub(crate) fn role_names(&self) -> Vec<&'static str> {
-        self.roles.iter().map(|role| role.name).collect()
+        self.entries().map(|role| role.name).collect()
+    }
+
+    /// Returns the names of the roles whose names the users do not choose.
+    pub(crate) fn fixed_role_names(&self) -> Vec<&'static str> {
+        let fixed = self.roles.iter().filter(|role| !role.source.is_open());
+        fixed.map(|role| role.name).collect()
+    }
+
+    /// Returns the roles that have an entry in the common field.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'static RoleDefinition> + use<> {
+        self.roles.iter().filter(|role| role.source == RoleSource::Entry)
     }
 }
 
-/// A role that replicas of a kind of job may have, with bounds of their number.
+/// A role that replicas of a kind of job may have, or a class of roles whose names the users choose.
 ///
 /// A bound is declared once. Validation and the API server reject a job that exceeds it, with the same message.
 ///
 /// ```
 /// use training_job::RoleDefinition;
 ///
-/// const HEAD: RoleDefinition = RoleDefinition::new("Head").exactly(1);
+/// // `spec.head` is the replica spec of the only head.
+/// const HEAD: RoleDefinition = RoleDefinition::new("Head").in_field("head").exactly(1);
+/// // Each item of `spec.workerGroups` is a role of its own, such as `gpu-large`, with the class Worker.
+/// const WORKER: RoleDefinition = RoleDefinition::new("Worker").in_list("workerGroups", "groupName");
 /// assert_eq!((HEAD.min, HEAD.max), (1, 1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoleDefinition {
-    /// The name as in the replica specs.
+    /// The name as in the replica specs; the name of the class if users name the roles.
     pub name: &'static str,
+    /// The place of its replica specs in a job.
+    pub source: RoleSource,
     /// Minimum number of replicas; 0 if the role is optional.
     pub min: u32,
     /// Maximum number of replicas, at most [`MAX_REPLICAS`].
     pub max: u32,
+    /// The framework's container in its replicas; [`Framework::main_container`] if unset.
+    pub container: Option<&'static str>,
+    /// The names and numbers of the ports that are added to that container; the framework's port if unset.
+    pub ports: Option<&'static [(&'static str, i32)]>,
     /// True if its replicas have services, whose names the other replicas use.
     pub has_service: bool,
+    /// The roles whose replicas must all run or have succeeded before its pods are created.
+    pub starts_after: &'static [&'static str],
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
     pub survives_container_restart: bool,
 }
@@ -301,11 +350,53 @@ impl RoleDefinition {
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
+            source: RoleSource::Entry,
             min: 0,
             max: MAX_REPLICAS.unsigned_abs(),
+            container: None,
+            ports: None,
             has_service: true,
+            starts_after: &[],
             survives_container_restart: false,
         }
+    }
+
+    /// Reads the role's replica spec from the field `spec.<field>`.
+    #[must_use]
+    pub const fn in_field(mut self, field: &'static str) -> Self {
+        self.source = RoleSource::Field(field);
+        self
+    }
+
+    /// Makes this a class of roles: the map `spec.<field>` has their replica specs by name. Names must be usable in
+    /// names of services. The bounds apply to each role.
+    #[must_use]
+    pub const fn in_map(mut self, field: &'static str) -> Self {
+        self.source = RoleSource::Map(field);
+        self
+    }
+
+    /// Makes this a class of roles: each item of the list `spec.<field>` is the replica spec of the role that its field
+    /// `key` names. Names must be usable in names of services. The bounds apply to each role.
+    #[must_use]
+    pub const fn in_list(mut self, field: &'static str, key: &'static str) -> Self {
+        self.source = RoleSource::List { field, key };
+        self
+    }
+
+    /// Sets the name of the framework's container in the role's replicas.
+    #[must_use]
+    pub const fn container(mut self, name: &'static str) -> Self {
+        self.container = Some(name);
+        self
+    }
+
+    /// Sets the names (at most 15 characters) and numbers of the ports that the framework's container of the role has.
+    /// The first is [`Role::port`](super::Role::port). Ports of these names in a template are kept.
+    #[must_use]
+    pub const fn ports(mut self, ports: &'static [(&'static str, i32)]) -> Self {
+        self.ports = Some(ports);
+        self
     }
 
     /// Requires at least this many replicas of the role.
@@ -328,6 +419,14 @@ impl RoleDefinition {
         self.at_least(replicas).at_most(replicas)
     }
 
+    /// Creates the pods of the role when all replicas of these roles run or have succeeded, at the start and after a
+    /// restart of all of them.
+    #[must_use]
+    pub const fn starts_after(mut self, roles: &'static [&'static str]) -> Self {
+        self.starts_after = roles;
+        self
+    }
+
     /// Creates no services for the replicas, because no process connects to them.
     #[must_use]
     pub const fn without_services(mut self) -> Self {
@@ -347,5 +446,39 @@ impl RoleDefinition {
     /// Returns the name in lower case, as in names of pods and values of labels.
     pub fn slug(&self) -> String {
         self.name.to_lowercase()
+    }
+}
+
+/// The place of a role's replica specs in a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RoleSource {
+    /// The entry of this role in [`Framework::roles_field`].
+    Entry,
+    /// The field of this name below `spec`.
+    Field(&'static str),
+    /// The map in the field of this name below `spec`. Its keys are the names of the roles.
+    Map(&'static str),
+    /// A list. The roles have names of their own.
+    List {
+        /// The field below `spec`.
+        field: &'static str,
+        /// The field of an item that names its role.
+        key: &'static str,
+    },
+}
+
+impl RoleSource {
+    /// Returns the field below `spec`; `None` for the field that all entries share.
+    pub fn field(self) -> Option<&'static str> {
+        match self {
+            Self::Entry => None,
+            Self::Field(field) | Self::Map(field) | Self::List { field, .. } => Some(field),
+        }
+    }
+
+    /// Returns true if users name the roles.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Map(_) | Self::List { .. })
     }
 }

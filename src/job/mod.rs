@@ -32,13 +32,14 @@ mod topology;
 
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use errors::{Complaint, FieldError, FieldErrors};
-pub use framework::{Framework, RoleDefinition, SettingDefinition};
+pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
 pub use milestone::Milestone;
 pub(crate) use nearest::nearest;
-pub use objects::{JobObject, ObjectDefinition, ObjectKind};
+pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
 pub use replicas::{FailureTolerance, Outcome, ReplicaState, Replicas, RoleReplicas};
 pub use requirement::Requirement;
+pub(crate) use role_specs::RoleSpec;
 pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
 pub use settings::Settings;
@@ -88,7 +89,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility) |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
 ///
 /// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
@@ -279,6 +280,27 @@ pub trait TrainingJob:
         RestartScope::Replica
     }
 
+    /// Returns the number of restarts of the replicas of `role` after which the next failure fails the job. These restarts
+    /// do not count against the limits of the run policy. Default: `None`, the limits of the run policy.
+    ///
+    /// The limit has no effect while a failure of the role restarts the whole job: such restarts count against the limits
+    /// of the run policy.
+    ///
+    /// ```
+    /// use training_job::Role;
+    ///
+    /// fn retries(submitter_retries: Option<u32>, role: &Role<'_>) -> Option<u32> {
+    ///     match role.name() {
+    ///         "Submitter" => Some(submitter_retries.unwrap_or(3)),
+    ///         _ => None,
+    ///     }
+    /// }
+    /// ```
+    fn retries(&self, role: &Role<'_>) -> Option<u32> {
+        let _ = role;
+        None
+    }
+
     /// Returns the tolerance of the job for a replica of `role` whose failure is final, which means that its restart
     /// policy does not restart it. If the job continues, [`outcome`](Self::outcome) sees the replica as failed.
     /// Default: the job fails.
@@ -311,9 +333,9 @@ pub trait TrainingJob:
         exit_code >= 128
     }
 
-    /// Returns the roles whose replicas must all run or have succeeded before a pod of `role` is created, at the start
-    /// and after a restart of all of them. A role must not wait for itself, and two roles must not wait for each other.
-    /// Default: none.
+    /// Returns the classes whose replicas must all run or have succeeded before a pod of `role` is created, at the start
+    /// and after a restart of all of them. A role must not wait for itself, also not through other roles. Default: those
+    /// that [`RoleDefinition::starts_after`] declares; a kind overrides the hook if the order depends on the job.
     ///
     /// ```
     /// use training_job::{Role, Topology};
@@ -327,11 +349,12 @@ pub trait TrainingJob:
     /// }
     /// ```
     fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
-        let _ = (topology, role);
-        &[]
+        let _ = topology;
+        role.definition.starts_after
     }
 
     /// Returns the names of the pods and services of a role's replicas. Default: `<job>-<role in lower case>-<index>`.
+    /// `slug` is the name of the role in lower case, which differs from that of its class if users name the roles.
     ///
     /// Names must be DNS-1035 labels, and must be unique within the job. They must not change while the job exists,
     /// because the operator finds a replica's pod by its name. `<job>-hosts` is reserved for the service of a compact
@@ -340,17 +363,18 @@ pub trait TrainingJob:
     /// ```
     /// use training_job::{ReplicaNames, RoleDefinition};
     ///
-    /// fn replica_names(job: &str, role: &RoleDefinition) -> ReplicaNames {
+    /// fn replica_names(job: &str, role: &RoleDefinition, slug: &str) -> ReplicaNames {
     ///     match role.name {
     ///         // `primes-launcher`, without an index: there is only one.
     ///         "Launcher" => ReplicaNames::Single(format!("{job}-launcher")),
-    ///         _ => ReplicaNames::Indexed(format!("{job}-{}-x7f2", role.slug())),
+    ///         _ => ReplicaNames::Indexed(format!("{job}-{slug}-x7f2")),
     ///     }
     /// }
     /// ```
-    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
+        let _ = role;
         let job = self.meta().name.as_deref().unwrap_or_default();
-        ReplicaNames::Indexed(format!("{job}-{}", role.slug()))
+        ReplicaNames::Indexed(format!("{job}-{slug}"))
     }
 
     /// Returns additional labels of a replica's pod and service. They cannot replace the labels that every kind has
@@ -414,7 +438,7 @@ pub trait TrainingJob:
     }
 
     /// Returns the index of the framework's container among the containers of a pod template. Default: the container
-    /// that [`Framework::main_container`] names, or the first container if it is empty.
+    /// that [`RoleDefinition::container`] or else [`Framework::main_container`] names, or the first container if it is empty.
     ///
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///
@@ -429,8 +453,8 @@ pub trait TrainingJob:
     ///     }
     /// }
     /// ```
-    fn framework_container(&self, containers: &[Container]) -> Option<usize> {
-        Self::FRAMEWORK.container_of(containers)
+    fn framework_container(&self, role: &RoleDefinition, containers: &[Container]) -> Option<usize> {
+        Self::FRAMEWORK.container_of(role, containers)
     }
 
     /// Returns the objects of the job in addition to the pods and services of its replicas, in the order of their
@@ -498,6 +522,7 @@ pub trait TrainingJob:
     /// adds the rules to install it with. Default: the definition of `#[derive(CustomResource)]`,
     /// [tidied](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
-        tidy_definition(Self::crd(), &[Self::FRAMEWORK.roles_field])
+        let field = Some(Self::FRAMEWORK.roles_field).filter(|field| !field.is_empty());
+        tidy_definition(Self::crd(), field.as_slice())
     }
 }

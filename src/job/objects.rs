@@ -90,6 +90,25 @@ pub struct ObjectDefinition {
     pub optional: bool,
     /// The kinds of the job's other objects to which objects of this kind refer.
     pub refers_to: &'static [ObjectKind],
+    /// The object of this kind that is mounted into the job's pods, if any.
+    pub mount: Option<MountDefinition>,
+}
+
+/// An object of a job that is mounted into its pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MountDefinition {
+    /// The end of the object's name, after the name of the job and `-`.
+    pub name: &'static str,
+    /// The path in the containers.
+    pub path: &'static str,
+}
+
+impl MountDefinition {
+    /// Returns the name of the object of the job `job`.
+    pub fn object_name(&self, job: &str) -> String {
+        format!("{job}-{}", self.name)
+    }
 }
 
 impl ObjectDefinition {
@@ -100,7 +119,27 @@ impl ObjectDefinition {
             while_active: false,
             optional: false,
             refers_to: &[],
+            mount: None,
         }
+    }
+
+    /// Mounts the ConfigMap or Secret `<job>-<name>` at `path`, read-only, into the containers of all replicas that get
+    /// the environment. The hook [`objects`](crate::TrainingJob::objects) creates it. A container that mounts something
+    /// else at that path keeps it.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use training_job::{ObjectDefinition, ObjectKind};
+    ///
+    /// const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
+    /// // Containers of the job `primes` see the ConfigMap `primes-cluster` at this path.
+    /// const OBJECTS: &[ObjectDefinition] = &[ObjectDefinition::new(CONFIG).mounted_at("cluster", "/etc/cluster")];
+    /// assert_eq!(OBJECTS[0].mount.unwrap().object_name("primes"), "primes-cluster");
+    /// ```
+    #[must_use]
+    pub const fn mounted_at(mut self, name: &'static str, path: &'static str) -> Self {
+        self.mount = Some(MountDefinition { name, path });
+        self
     }
 
     /// Deletes the objects when the job is suspended or has ended, after its last running pod.

@@ -80,10 +80,7 @@ impl<'a> Replicas<'a> {
 
     /// Sets the state of a replica.
     pub(crate) fn set(&mut self, replica: Replica<'_>, state: ReplicaState) {
-        let role = self
-            .roles
-            .iter_mut()
-            .find(|r| r.role.definition == replica.role.definition);
+        let role = self.roles.iter_mut().find(|r| r.role.slug == replica.role.slug);
         let index = usize::try_from(replica.index).unwrap_or(usize::MAX);
         if let Some(place) = role.and_then(|r| r.states.get_mut(index)) {
             *place = state;
@@ -107,10 +104,11 @@ impl<'a> Replicas<'a> {
         Self::outcome(self.roles.iter())
     }
 
-    /// Returns the outcome if the replicas of these roles decide: the job runs when any of them does, and has succeeded
-    /// when all of them have. Roles that the job does not have are ignored.
-    pub fn decided_by(&self, roles: &[&str]) -> Outcome {
-        Self::outcome(self.roles.iter().filter(|r| roles.contains(&r.role.name())))
+    /// Returns the outcome if the replicas of these classes decide: the job runs when any of them does, and has
+    /// succeeded when all of them have. Classes of which the job has no role are ignored.
+    pub fn decided_by(&self, classes: &[&str]) -> Outcome {
+        let deciding = self.roles.iter().filter(|r| classes.contains(&r.role.class()));
+        Self::outcome(deciding)
     }
 
     /// Returns the outcome by the job's own success policy. `of_kind` is the outcome by its kind, which determines

@@ -101,6 +101,10 @@ impl<J> Requirement<J> {
             None => is_met,
         };
         let message = format!("{}; {}", self.problem, self.remedy);
-        Rule::new(expression, message).at(framework.roles_field)
+        let rule = Rule::new(expression, message);
+        match framework.roles_field {
+            "" => rule,
+            field => rule.at(field),
+        }
     }
 }

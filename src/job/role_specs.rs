@@ -5,9 +5,31 @@ use std::collections::BTreeMap;
 
 use kube_syntax::FieldPath;
 
+use super::framework::RoleSource;
 use crate::api::ReplicaSpec;
 
-/// The replica specs of a job, from a map by role or from a list of entries.
+/// The replica specs of a job, from a map by role, from a list of entries, or from several fields.
+///
+/// ```
+/// use training_job::{RoleSpecs, api::ReplicaSpec};
+///
+/// struct Spec {
+///     head: ReplicaSpec,
+///     worker_groups: Vec<Group>,
+/// }
+///
+/// struct Group {
+///     group_name: String,
+///     replica_spec: ReplicaSpec,
+/// }
+///
+/// fn replica_specs(spec: &Spec) -> RoleSpecs<'_> {
+///     let groups = spec.worker_groups.iter();
+///     RoleSpecs::default()
+///         .one("Head", Some(&spec.head))
+///         .named("Worker", groups.map(|group| (group.group_name.as_str(), Some(&group.replica_spec))))
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RoleSpecs<'a>(Vec<RoleSpec<'a>>);
 
@@ -16,14 +38,18 @@ pub struct RoleSpecs<'a>(Vec<RoleSpec<'a>>);
 pub(crate) struct RoleSpec<'a> {
     /// The role, spelled as in the job.
     pub(crate) role: Cow<'a, str>,
+    /// The name of the role's definition, if it has a field of its own.
+    pub(crate) class: Option<&'static str>,
     place: Place,
     /// `None` if the job has null there.
     pub(crate) spec: Option<Cow<'a, ReplicaSpec>>,
 }
 
-/// The location of a spec below the field that holds all specs.
+/// The location of a spec below the field of its role.
 #[derive(Clone, Copy, Debug)]
 enum Place {
+    /// The field itself.
+    Whole,
     /// Under the role's name.
     Key,
     /// In this item of a list.
@@ -37,6 +63,7 @@ impl<'a> RoleSpecs<'a> {
     pub fn map<S: AsRef<ReplicaSpec>>(specs: &'a BTreeMap<String, Option<S>>) -> Self {
         let entries = specs.iter().map(|(role, spec)| RoleSpec {
             role: Cow::Borrowed(role),
+            class: None,
             place: Place::Key,
             spec: spec.as_ref().map(|spec| Cow::Borrowed(spec.as_ref())),
         });
@@ -48,10 +75,43 @@ impl<'a> RoleSpecs<'a> {
         let entries = entries.into_iter().enumerate();
         let entries = entries.map(|(index, (role, spec))| RoleSpec {
             role,
+            class: None,
             place: Place::Item(index),
             spec: Some(spec),
         });
         Self(entries.collect())
+    }
+
+    /// Adds the spec of the role `role`, which is [in a field](super::RoleDefinition::in_field) of its own. `None` adds
+    /// nothing.
+    #[must_use]
+    pub fn one(mut self, role: &'static str, spec: Option<&'a ReplicaSpec>) -> Self {
+        self.0.extend(spec.map(|spec| RoleSpec {
+            role: Cow::Borrowed(role),
+            class: Some(role),
+            place: Place::Whole,
+            spec: Some(Cow::Borrowed(spec)),
+        }));
+        self
+    }
+
+    /// Adds the specs of the class `class`, each with the name of its role, in the order of their
+    /// [list](super::RoleDefinition::in_list) or of their [map](super::RoleDefinition::in_map). All items of a list must
+    /// be there, because errors name the position of an item. A spec is `None` if the job has null there.
+    #[must_use]
+    pub fn named(
+        mut self,
+        class: &'static str,
+        specs: impl IntoIterator<Item = (&'a str, Option<&'a ReplicaSpec>)>,
+    ) -> Self {
+        let specs = specs.into_iter().enumerate();
+        self.0.extend(specs.map(|(index, (name, spec))| RoleSpec {
+            role: Cow::Borrowed(name),
+            class: Some(class),
+            place: Place::Item(index),
+            spec: spec.map(Cow::Borrowed),
+        }));
+        self
     }
 
     /// Fills in defaults with `fill_in` before the job is validated. Fields that the API server requires must still
@@ -96,9 +156,11 @@ impl<'a> RoleSpecs<'a> {
 }
 
 impl RoleSpec<'_> {
-    /// Returns the path of the spec. `field` is the field that holds all specs.
-    pub(crate) fn path<'p>(&'p self, field: &'p FieldPath<'p>) -> FieldPath<'p> {
+    /// Returns the path of the spec. `field` is the field of its role, whose source is `source`.
+    pub(crate) fn path<'p>(&'p self, field: &'p FieldPath<'p>, source: RoleSource) -> FieldPath<'p> {
         match self.place {
+            Place::Whole => *field,
+            Place::Item(_) if matches!(source, RoleSource::Map(_)) => field.key(&self.role),
             Place::Key => field.key(&self.role),
             Place::Item(index) => field.item(index),
         }

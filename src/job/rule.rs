@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 
 use super::errors::{FieldErrors, joined};
-use super::framework::Framework;
+use super::framework::{Framework, RoleDefinition, RoleSource};
 
 /// A rule in CEL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,12 +140,26 @@ pub fn any_replica(framework: &Framework, roles: &[&str]) -> String {
 /// Returns CEL on the spec that is true if the number of replicas of any of these roles satisfies a comparison such
 /// as `> 4`.
 pub fn any_with_replicas(framework: &Framework, roles: &[&str], comparison: &str) -> String {
-    let specs = format!("self.{}", framework.roles_field);
-    let (role, replicas) = (framework.role_of("k"), framework.replicas_of(&specs, "k"));
-    format!(
-        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} {comparison})",
-        lower_list(roles)
-    )
+    let is_named = |definition: &&RoleDefinition| roles.contains(&definition.name);
+    let named = framework.roles.iter().filter(is_named);
+    let mut any: Vec<_> = named
+        .filter_map(|definition| {
+            definition
+                .source
+                .any(|spec| format!("{spec}.?replicas.orValue(1) {comparison}"))
+        })
+        .collect();
+    let entries: Vec<_> = framework.entries().map(|entry| entry.name).collect();
+    if any.is_empty() || roles.iter().any(|role| entries.contains(role)) {
+        let specs = format!("self.{}", framework.roles_field);
+        let (role, replicas) = (framework.role_of("k"), framework.replicas_of(&specs, "k"));
+        let of_entries = format!(
+            "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} {comparison})",
+            lower_list(roles)
+        );
+        any.insert(0, of_entries);
+    }
+    any.join(" || ")
 }
 
 /// Returns CEL on the spec for the number of these roles that it names.
@@ -161,6 +175,18 @@ pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
 /// CEL for an entry of the replica specs in a macro such as `specs.exists(k, ...)`: the entry is a map's key or a
 /// list's item.
 impl Framework {
+    /// Returns CEL on the spec that is true if the replica spec of any role meets a condition. `condition` gets CEL for
+    /// the replica spec.
+    pub(crate) fn any_spec(&self, condition: impl Fn(&str) -> String) -> String {
+        let entries = match (self.roles_field, self.role_key) {
+            ("", _) => None,
+            (field, None) => RoleSource::Map(field).any(&condition),
+            (field, Some(key)) => RoleSource::List { field, key }.any(&condition),
+        };
+        let others = self.roles.iter().filter_map(|role| role.source.any(&condition));
+        entries.into_iter().chain(others).collect::<Vec<_>>().join(" || ")
+    }
+
     /// Returns CEL for the role of the entry `k`.
     pub(crate) fn role_of(&self, k: &str) -> String {
         match self.role_key {
@@ -194,6 +220,21 @@ impl Framework {
             None => first_key(condition),
             Some(_) => format!("self.filter(k, {condition}).map(k, {})[0]", self.role_of("k")),
         }
+    }
+}
+
+impl RoleSource {
+    /// Returns CEL on the spec that is true if any replica spec in the field of its own meets a condition.
+    fn any(self, condition: impl Fn(&str) -> String) -> Option<String> {
+        let field = format!("self.{}", self.field()?);
+        Some(match self {
+            Self::Entry | Self::Field(_) => format!("(has({field}) && {})", condition(&field)),
+            Self::Map(_) => {
+                let condition = condition(&format!("{field}[k]"));
+                format!("(has({field}) && {field}.exists(k, {condition}))")
+            }
+            Self::List { .. } => format!("(has({field}) && {field}.exists(k, {}))", condition("k")),
+        })
     }
 }
 

@@ -42,8 +42,9 @@ pub(crate) struct SharedTexts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Role<'a> {
-    /// The definition of the role in the framework.
+    /// The definition of the role, or of its class, in the framework.
     pub definition: &'static RoleDefinition,
+    pub(crate) name: Cow<'a, str>,
     /// The path of its spec, such as `spec.replicaSpecs.worker`, spelled as in the job.
     pub field: String,
     /// The name in lower case, as in names, labels and environment.
@@ -87,9 +88,15 @@ impl<'a> Topology<'a> {
         self.roles.iter().find(|r| r.name() == name && r.replicas > 0)
     }
 
-    /// Returns the number of replicas of the role of this name; 0 if it is not in the spec.
-    pub fn replicas(&self, name: &str) -> u32 {
-        self.role(name).map_or(0, |r| r.replicas)
+    /// Returns the roles of this class that have replicas, in the order of the job.
+    pub fn class(&self, class: &str) -> impl Iterator<Item = &Role<'a>> {
+        let of_class = move |role: &&Role<'a>| role.class() == class && role.replicas > 0;
+        self.roles.iter().filter(of_class)
+    }
+
+    /// Returns the number of replicas of all roles of this class; 0 if there are none in the spec.
+    pub fn replicas(&self, class: &str) -> u32 {
+        self.class(class).map(|role| role.replicas).sum()
     }
 
     /// Returns the number of replicas of all roles.
@@ -171,8 +178,13 @@ impl<'a> Topology<'a> {
 }
 
 impl Role<'_> {
-    /// Returns the role's name, as in the replica specs.
-    pub fn name(&self) -> &'static str {
+    /// Returns the role's name, as in the framework, or as in the job if users name the roles.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the name of the role's definition. It differs from the role's name only if users name the roles.
+    pub fn class(&self) -> &'static str {
         self.definition.name
     }
 
@@ -260,6 +272,7 @@ mod tests {
         ];
         let role = |(definition, replicas): (&'static RoleDefinition, u32)| Role {
             definition,
+            name: definition.name.into(),
             field: String::new(),
             slug: definition.slug(),
             names: match definition.name {

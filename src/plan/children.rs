@@ -96,7 +96,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
         }
         let first = draft.job.job.starts_after(topology, of_role.role);
         let is_due =
-            |r: &ObservedRole<'_>| !first.contains(&r.role.name()) || r.replicas.iter().all(has_started);
+            |r: &ObservedRole<'_>| !first.contains(&r.role.class()) || r.replicas.iter().all(has_started);
         if !survey.iter().all(is_due) {
             continue;
         }

@@ -76,13 +76,16 @@ const MAX_PAUSE_SECONDS: i32 = 300;
 fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
     match scope {
         RestartScope::Job => JOB_KEY.to_owned(),
+        RestartScope::Role if replica.role.definition.source.is_open() => {
+            format!("role {}", replica.role.name())
+        }
         RestartScope::Role => replica.role.name().to_owned(),
         RestartScope::Replica | RestartScope::Other(_) => replica.key(),
     }
 }
 
-/// The key of the job in `recovery.backoff`. It is distinct, because names of roles begin with a capital letter and keys of
-/// replicas end with an index.
+/// The key of the job in `recovery.backoff`. It is distinct, because names of roles begin with a capital letter, keys of
+/// roles that users name contain a space, and keys of replicas end with an index.
 const JOB_KEY: &str = "job";
 
 /// Returns the pause in seconds before a restart after this number of consecutive attempts that failed soon, if any.

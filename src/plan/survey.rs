@@ -118,7 +118,10 @@ fn restarts_in_place<J: TrainingJob>(
         let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
         let live = counted.map(|c| c.restarts).fold(0, i32::saturating_add);
         let live = live.min(MAX_COUNT);
-        found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
+        let has_own_limit = job.job.retries(replica.role).is_some();
+        if !has_own_limit || job.restart_scope(replica.role) == RestartScope::Job {
+            found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
+        }
         if live.max(known) > 0 {
             found.counted.insert(key, live.max(known));
         }

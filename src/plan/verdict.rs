@@ -1,6 +1,6 @@
 //! Decides the outcome of a survey for an active job. The verdict is a value; nothing is changed here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -22,7 +22,7 @@ use super::survey::{ObservedReplica, ObservedRole, Survey};
 #[derive(Debug)]
 pub(super) enum JobVerdict<'s, 'a> {
     Failed {
-        milestone: Milestone<'s>,
+        milestone: Milestone<'a>,
         /// True if the event is a warning.
         warning: bool,
         record: FailureRecord,
@@ -96,7 +96,8 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     let root_cause = root_cause(&failed, &stopping);
-    if let Some(limit) = exceeded_limit(draft, survey, &failed) {
+    let exceeded = exceeded_limit(draft, survey, &failed);
+    if let Some(limit) = exceeded.or_else(|| exceeded_retries(draft, survey, &failed)) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
@@ -165,7 +166,9 @@ fn failures<'s, 'a, J: TrainingJob>(
                     scope: action.and_then(policy::scope).unwrap_or(&of_role.scope),
                     failure,
                     is_reported: tolerance != FailureTolerance::Always,
-                    counts_against_limit: tolerance != FailureTolerance::Always && !is_ignored,
+                    counts_against_limit: tolerance != FailureTolerance::Always
+                        && !is_ignored
+                        && own_limit(draft, of_role).is_none(),
                     consequence,
                     is_secondary: false,
                 });
@@ -257,6 +260,37 @@ fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> boo
     let restarts = draft.status.recovery.replicas.get(&replica.key());
     let limit = draft.job.policy.backoff_limit;
     limit.is_some_and(|limit| restarts.copied().unwrap_or(0) >= limit)
+}
+
+/// Returns the limit of the role's own restarts, if it has one. Restarts of the whole job have no limit of a role.
+pub(super) fn own_limit<J: TrainingJob>(draft: &Draft<'_, J>, of_role: &ObservedRole<'_>) -> Option<u32> {
+    let limit = draft.job.job.retries(of_role.role);
+    limit.filter(|_| of_role.scope != RestartScope::Job)
+}
+
+/// Returns the limit of a role's own restarts that its failures or restarts in place exceed, as a text, if any.
+fn exceeded_retries<J: TrainingJob>(
+    draft: &Draft<'_, J>,
+    survey: &Survey<'_>,
+    failed: &[FailedReplica<'_, '_>],
+) -> Option<String> {
+    survey.roles.iter().find_map(|of_role| {
+        let limit = own_limit(draft, of_role)?;
+        let role = of_role.role;
+        let failed = failed.iter().filter(|f| f.replica.role.slug == role.slug);
+        let needed = i64::try_from(restart_scopes(failed).len()).unwrap_or(i64::MAX);
+        let (recovery, counted) = (&draft.status.recovery, &survey.in_place.counted);
+        let of_role = recovery.roles.get(role.name()).copied().unwrap_or(0);
+        let sum = |counts: &BTreeMap<String, i32>| -> i64 {
+            let counts = role.all().filter_map(|replica| counts.get(&replica.key()));
+            counts.map(|count| i64::from((*count).max(0))).sum()
+        };
+        let in_place = sum(counted);
+        let used = sum(&recovery.replicas) + in_place + i64::from(of_role.max(0));
+        let is_over = used.saturating_add(needed) > i64::from(limit);
+        (is_over && (needed > 0 || in_place > 0))
+            .then(|| format!("the limit of {limit} restarts of {} is used up", role.name()))
+    })
 }
 
 /// Returns the outcome of the replicas' states. Failed replicas count as absent.

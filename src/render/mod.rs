@@ -5,6 +5,7 @@
 pub(crate) mod accelerators;
 mod confine;
 pub(crate) mod gang;
+mod mounts;
 mod pod;
 mod requests;
 mod service;

@@ -10,18 +10,20 @@ use crate::validate::{ValidJob, framework_port};
 use super::accelerators::additions;
 use super::confine;
 use super::gang;
+use super::mounts;
 
 /// Returns the pod of `replica` in the given attempt (0 for the first).
 ///
 /// The template is used as it is, with these changes:
 ///
 /// * The restart policy follows from the replica spec.
-/// * The framework's port is added if the container has no port of that name.
+/// * The framework's ports are added if the container has no ports of these names.
 /// * The termination message of the framework's container is the end of its log, unless the template sets it.
 /// * Additions of the operator's settings for devices that the framework's container requests are added, where the
 ///   template sets nothing else.
 /// * The framework's environment is added to every container that gets it (never to init containers). It follows the
 ///   user's variables, and replaces those of the same name.
+/// * Objects of the job that its kind declares as mounted are mounted.
 /// * A pod of a compact job has its name as host name, in the domain of the job's service. It searches this domain for
 ///   the names of the others. The common part of all environments comes from a ConfigMap.
 /// * Containers that the kind adds fit the pod security standard `restricted` where the template's own do.
@@ -46,7 +48,9 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy, by_rules).to_owned());
     let main = replica.role.container;
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
-        add_port(container, framework.port_name, framework.port);
+        for (name, number) in framework.ports_of(replica.role.definition) {
+            add_port(container, name, number);
+        }
         use_log_as_message(container);
     }
     let accelerators = &job.topology.settings.accelerators;
@@ -60,6 +64,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     if let Some(service) = &job.topology.common_service {
         set_dns_domain(&mut spec, replica.host(), service, &job.topology);
     }
+    mounts::add(job, main, &mut spec);
     job.job.customize(&job.topology, replica, &mut spec);
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {
@@ -98,7 +103,7 @@ pub(crate) fn kubelet_policy(policy: &RestartPolicy, by_rules: bool) -> &str {
 }
 
 fn add_port(container: &mut Container, name: &str, number: i32) {
-    if !name.is_empty() && framework_port(container, name).is_none() {
+    if framework_port(container, name).is_none() {
         let port = ContainerPort {
             name: Some(name.to_owned()),
             container_port: number,

@@ -82,9 +82,10 @@ fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
         .iter()
         .flatten()
         .map(|p| (p.name.as_deref(), p.container_port, p.protocol.as_deref()));
-    let is_missing = !framework.port_name.is_empty() && framework_port(main, framework.port_name).is_none();
-    let added = is_missing.then_some((Some(framework.port_name), framework.port, None));
-    own.chain(added).collect()
+    let added = framework.ports_of(role.definition).into_iter();
+    let added = added.filter(|(name, _)| framework_port(main, name).is_none());
+    own.chain(added.map(|(name, number)| (Some(name), number, None)))
+        .collect()
 }
 
 /// Returns the ports of a service: each number once per protocol, under unique names.

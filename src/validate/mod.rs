@@ -34,8 +34,8 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaState, Replicas, Role,
-    Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
+    FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState,
+    Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
 
@@ -108,6 +108,10 @@ pub fn validate_again<'a, J: TrainingJob>(
 type CheckWhole<J> = fn(&J, &Topology<'_>, &mut FieldErrors);
 
 fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    check_hooks_of_roles(job, topology, errors);
+    if !errors.is_empty() {
+        return;
+    }
     check_environment(job, topology, errors);
     for requirement in J::requirements() {
         if let Some((problem, remedy)) = requirement.violation(job, topology) {
@@ -117,6 +121,32 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
     job.validate(topology, errors);
     if errors.is_empty() {
         check_objects(job, topology, errors);
+    }
+}
+
+/// Checks what the kind's hooks return for its roles: no two replicas have one name, and no role waits for a role that
+/// the kind does not have. These are mistakes of the kind's author, which the first job reveals.
+fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    let roles = || topology.roles.iter().filter(|role| role.replicas > 0);
+    for (n, role) in roles().enumerate() {
+        let is_single = matches!(role.names, ReplicaNames::Single(_));
+        let has_name_of = |other: &Role<'_>| role.may_have(&other.host(0)) || other.may_have(&role.host(0));
+        if is_single && role.replicas > 1 || roles().take(n).any(has_name_of) {
+            errors.push(
+                &role.field,
+                format!("two replicas would have the name {}", role.host(0)),
+                "this is a mistake in the operator: return a name of its own for each replica from replica_names",
+            );
+        }
+        let is_class = |class: &str| J::FRAMEWORK.roles.iter().any(|role| role.name == class);
+        let mut first = job.starts_after(topology, role).iter();
+        if let Some(unknown) = first.find(|class| !is_class(class) || **class == role.class()) {
+            errors.push(
+                &role.field,
+                format!("role {} must not start after {unknown}", role.name()),
+                "this is a mistake in the operator: return names of other roles from starts_after",
+            );
+        }
     }
 }
 

@@ -73,7 +73,7 @@ fn check_rule<J: TrainingJob>(
         ),
         _ => errors.check_word(path.member("action"), rule.action.as_ref()),
     }
-    check_roles::<J>(path, &rule.roles, errors);
+    check_roles::<J>(path, &rule.roles, roles, errors);
     if rule.on_exit_codes.is_some() && rule.on_pod_conditions.is_some() {
         errors.push_complaint(*path, &TWO_MATCHERS);
     }
@@ -128,7 +128,7 @@ pub(super) fn check_success_policy<J: TrainingJob>(
     errors: &mut FieldErrors,
 ) {
     errors.check_word(format!("{path}.operator"), policy.operator.as_ref());
-    check_roles::<J>(&FieldPath::At(path), &policy.roles, errors);
+    check_roles::<J>(&FieldPath::At(path), &policy.roles, roles, errors);
     let has_replicas = |name: &String| {
         roles
             .iter()
@@ -143,11 +143,19 @@ pub(super) fn check_success_policy<J: TrainingJob>(
     }
 }
 
-fn check_roles<J: TrainingJob>(path: &FieldPath<'_>, roles: &[String], errors: &mut FieldErrors) {
+/// Checks the names of roles in a policy. `roles` are those of the job, which may have names that its users chose.
+fn check_roles<J: TrainingJob>(
+    path: &FieldPath<'_>,
+    named: &[String],
+    roles: &[Role<'_>],
+    errors: &mut FieldErrors,
+) {
     let path = path.member("roles");
-    let known = J::FRAMEWORK.role_names();
-    check_length(&path, roles.len(), MAX_POLICY_ROLES, errors);
-    for (n, role) in roles.iter().enumerate() {
+    let chosen = roles.iter().filter(|role| role.definition.source.is_open());
+    let mut known = J::FRAMEWORK.fixed_role_names();
+    known.extend(chosen.map(Role::name));
+    check_length(&path, named.len(), MAX_POLICY_ROLES, errors);
+    for (n, role) in named.iter().enumerate() {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(role)) {
             errors.unknown_role(path.item(n), &J::kind(&()), role, &known);
         }

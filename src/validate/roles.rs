@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use kube_syntax::FieldPath;
+use kube_syntax::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
-use crate::job::{FieldErrors, Role, RoleDefinition, TrainingJob};
+use crate::job::{FieldErrors, Role, RoleDefinition, RoleSource, RoleSpec, TrainingJob};
 
 use super::template;
 
@@ -14,65 +14,133 @@ use super::template;
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
     let framework = J::FRAMEWORK;
     let spec = FieldPath::At("spec");
-    let field = spec.member(framework.roles_field);
     let specs = job.replica_specs();
+    let is_at_entry = |entry: &&RoleSpec<'_>| entry.class.is_none();
+    let entries: Vec<_> = specs.entries().iter().filter(is_at_entry).collect();
     let known = framework.role_names();
-    for entry in specs.entries() {
+    let field = spec.member(framework.roles_field);
+    for entry in &entries {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(&entry.role)) {
-            errors.unknown_role(entry.path(&field), &J::kind(&()), &entry.role, &known);
+            let path = entry.path(&field, RoleSource::Entry);
+            errors.unknown_role(path, &J::kind(&()), &entry.role, &known);
         }
     }
-    let is_queued = labels::queue(job.meta()).is_some();
     let mut roles = Vec::new();
     for definition in framework.roles {
-        let mut named = specs
-            .entries()
-            .iter()
-            .filter(|entry| entry.role.eq_ignore_ascii_case(definition.name));
-        let Some(first) = named.next() else { continue };
-        if is_queued && first.role != definition.name {
-            // The pods would run outside of the quota. A rule of the definition cannot check this, because rules see
-            // no labels.
-            errors.push(
-                first.path(&field),
-                format!(
-                    "must be spelled {} in a queued job, because Kueue would not count its pods otherwise",
-                    definition.name
-                ),
-                format!("rename it, or remove label {QUEUE_NAME}"),
-            );
-        }
-        for other in named {
-            errors.role_twice(other.path(&field), &first.role);
-        }
-        let path = first.path(&field);
-        match &first.spec {
-            None => errors.push(
-                path,
-                "must not be null",
-                "set replicas and a template, or remove the role",
-            ),
-            Some(spec) => roles.push(role(job, path, definition, spec.clone(), errors)),
+        match definition.source.field() {
+            None => {
+                let named = entries
+                    .iter()
+                    .filter(|entry| entry.role.eq_ignore_ascii_case(definition.name));
+                roles.extend(entry(job, &field, definition, named.copied(), errors));
+            }
+            Some(field) => {
+                let field = spec.member(field);
+                let of_class = |entry: &&RoleSpec<'_>| entry.class == Some(definition.name);
+                for entry in specs.entries().iter().filter(of_class) {
+                    roles.extend(in_field(job, &field, definition, entry, &roles, errors));
+                }
+            }
         }
     }
-    if specs.entries().is_empty() {
+    if entries.is_empty() && !known.is_empty() {
         errors.no_role(field, &known);
     } else if errors.is_empty() {
-        check_minimums::<J>(field, &roles, errors);
+        check_minimums::<J>(&roles, errors);
     }
     roles
 }
 
-/// Checks that each role has its minimum of replicas, and that any role has a replica.
-fn check_minimums<J: TrainingJob>(field: FieldPath<'_>, roles: &[Role<'_>], errors: &mut FieldErrors) {
-    let replicas = |name: &str| roles.iter().find(|r| r.name() == name).map_or(0, |r| r.replicas);
+/// Returns the role of the first of `named`, which are the entries with the name of the definition.
+fn entry<'a, 's, J: TrainingJob>(
+    job: &'a J,
+    field: &FieldPath<'_>,
+    definition: &'static RoleDefinition,
+    mut named: impl Iterator<Item = &'s RoleSpec<'a>>,
+    errors: &mut FieldErrors,
+) -> Option<Role<'a>>
+where
+    'a: 's,
+{
+    let first = named.next()?;
+    let path = first.path(field, definition.source);
+    if labels::queue(job.meta()).is_some() && first.role != definition.name {
+        // The pods would run outside of the quota. A rule of the definition cannot check this, because rules see no
+        // labels.
+        errors.push(
+            path,
+            format!(
+                "must be spelled {} in a queued job, because Kueue would not count its pods otherwise",
+                definition.name
+            ),
+            format!("rename it, or remove label {QUEUE_NAME}"),
+        );
+    }
+    for other in named {
+        errors.role_twice(other.path(field, definition.source), &first.role);
+    }
+    let name = Cow::Borrowed(definition.name);
+    non_null(first, path, errors).map(|spec| role(job, path, definition, name, spec, errors))
+}
+
+/// Returns the role of an entry that has a field of its own, or is one of several in that field. `others` are the roles
+/// before it.
+fn in_field<'a, J: TrainingJob>(
+    job: &'a J,
+    field: &FieldPath<'_>,
+    definition: &'static RoleDefinition,
+    entry: &RoleSpec<'a>,
+    others: &[Role<'a>],
+    errors: &mut FieldErrors,
+) -> Option<Role<'a>> {
+    let path = entry.path(field, definition.source);
+    let at = match definition.source {
+        RoleSource::List { key, .. } => path.member(key),
+        _ => path,
+    };
+    if definition.source.is_open() && names::label_1035(&entry.role).is_some() {
+        errors.bad_role_name(at, &entry.role);
+    } else if others.iter().any(|other| other.slug == entry.role.to_lowercase()) {
+        errors.role_twice(at, &entry.role);
+    }
+    let spec = non_null(entry, path, errors)?;
+    let role = role(job, path, definition, entry.role.clone(), spec, errors);
+    let min = definition.min;
+    if definition.source.is_open() && role.replicas < min && errors.is_empty() {
+        errors.too_small(path.member("replicas"), role.replicas, min.into());
+    }
+    Some(role)
+}
+
+fn non_null<'a>(
+    entry: &RoleSpec<'a>,
+    path: FieldPath<'_>,
+    errors: &mut FieldErrors,
+) -> Option<Cow<'a, ReplicaSpec>> {
+    if entry.spec.is_none() {
+        errors.push(
+            path,
+            "must not be null",
+            "set replicas and a template, or remove the role",
+        );
+    }
+    entry.spec.clone()
+}
+
+/// Checks that each role that all jobs have has its minimum of replicas, and that any role has a replica.
+fn check_minimums<J: TrainingJob>(roles: &[Role<'_>], errors: &mut FieldErrors) {
     let framework = J::FRAMEWORK;
     if !framework.needs_some_role() && roles.iter().all(|r| r.replicas == 0) {
-        errors.no_replica(field);
+        errors.no_replica(framework.roles_path());
     }
-    for definition in framework.roles {
-        if replicas(definition.name) < definition.min {
-            errors.too_few_replicas(field, definition);
+    for definition in framework.roles.iter().filter(|d| !d.source.is_open()) {
+        let role = roles.iter().find(|r| r.class() == definition.name);
+        if role.map_or(0, |r| r.replicas) < definition.min {
+            let path = match definition.source.field() {
+                None => framework.roles_path(),
+                Some(field) => format!("spec.{field}"),
+            };
+            errors.too_few_replicas(path, definition);
         }
     }
 }
@@ -81,6 +149,7 @@ fn role<'a, J: TrainingJob>(
     job: &'a J,
     path: FieldPath<'_>,
     definition: &'static RoleDefinition,
+    name: Cow<'a, str>,
     spec: Cow<'a, ReplicaSpec>,
     errors: &mut FieldErrors,
 ) -> Role<'a> {
@@ -102,12 +171,14 @@ fn role<'a, J: TrainingJob>(
         }
         Some(known) => known,
     };
-    let (container, port) = template::check(job, path.member("template"), &spec.template, errors);
+    let (container, port) = template::check(job, definition, path.member("template"), &spec.template, errors);
+    let slug = name.to_lowercase();
     Role {
         definition,
         field: path.to_string(),
-        slug: definition.slug(),
-        names: job.replica_names(definition),
+        names: job.replica_names(definition, &slug),
+        slug,
+        name,
         // An invalid count is reported above, and then the role is not used.
         replicas: u32::try_from(replicas).unwrap_or(0).min(max),
         restart_policy: restart_policy.clone(),

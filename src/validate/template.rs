@@ -10,16 +10,19 @@ use kube_syntax::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
 use kube_syntax::quantity::is_quantity;
 use kube_syntax::{FieldPath, names};
 
-use crate::job::{FieldErrors, TrainingJob};
+use crate::job::{FieldErrors, RoleDefinition, TrainingJob};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
 pub(super) fn check<J: TrainingJob>(
     job: &J,
+    role: &RoleDefinition,
     path: FieldPath<'_>,
     template: &PodTemplateSpec,
     errors: &mut FieldErrors,
 ) -> (Option<usize>, i32) {
     let framework = J::FRAMEWORK;
+    let container = framework.container_name(role);
+    let (port_name, default_port) = framework.ports_of(role).first().copied().unwrap_or_default();
     if let Some(metadata) = &template.metadata {
         check_labels(path.member("metadata"), metadata, errors);
     }
@@ -30,8 +33,8 @@ pub(super) fn check<J: TrainingJob>(
     let spec = path.member("spec");
     let at = spec.member("containers");
     if containers.is_empty() {
-        errors.no_container(at, framework.main_container);
-        return (None, framework.port);
+        errors.no_container(at, container);
+        return (None, default_port);
     }
     let inits = template
         .spec
@@ -49,15 +52,15 @@ pub(super) fn check<J: TrainingJob>(
             check_container(at, container, errors);
         }
     }
-    let main = job.framework_container(containers);
+    let main = job.framework_container(role, containers);
     let port = match main.and_then(|main| containers.get(main)) {
-        Some(main) => framework_port(main, framework.port_name),
+        Some(main) => framework_port(main, port_name),
         None => {
-            errors.not_among_containers(at, framework.main_container);
+            errors.not_among_containers(at, container);
             None
         }
     };
-    (main, port.unwrap_or(framework.port))
+    (main, port.unwrap_or(default_port))
 }
 
 /// Returns the number of the port of this name in a container.

@@ -46,6 +46,14 @@ impl FieldErrors {
         );
     }
 
+    pub(crate) fn bad_role_name(&mut self, path: impl Into<String>, name: impl Display) {
+        self.push(
+            path,
+            format!("must be a valid name of a role (is {name})"),
+            "use lower-case letters, digits and '-', starting with a letter",
+        );
+    }
+
     pub(crate) fn no_replica(&mut self, path: impl Into<String>) {
         self.push(
             path,

@@ -8,7 +8,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
-use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob, admission};
+use training_job::{
+    Framework, ObjectDefinition, ObjectKind, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    admission,
+};
 
 use super::list_job::ListJob;
 
@@ -200,6 +203,64 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
                 &[RoleDefinition::new("Worker").at_least(3).at_most(2)]
             )
         ),
+        wrong!(
+            NoSuchFirst,
+            RIGHT.roles(
+                "replicaSpecs",
+                &[RoleDefinition::new("Worker").starts_after(&["Haed"])]
+            )
+        ),
+        wrong!(
+            Circle,
+            RIGHT.roles(
+                "replicaSpecs",
+                &[
+                    RoleDefinition::new("Head").starts_after(&["Worker"]),
+                    RoleDefinition::new("Worker").starts_after(&["Head"])
+                ]
+            )
+        ),
+        wrong!(
+            RolePort,
+            RIGHT.roles(
+                "replicaSpecs",
+                &[RoleDefinition::new("Worker").ports(&[("rpc", 70_000)])]
+            )
+        ),
+        wrong!(
+            NoOwnField,
+            RIGHT.roles_in_fields(&[RoleDefinition::new("Head").in_field("head")])
+        ),
+        wrong!(
+            NoList,
+            RIGHT.roles_in_fields(&[RoleDefinition::new("Worker").in_list("workers", "name")])
+        ),
+        wrong!(
+            NoSpec,
+            RIGHT.roles_in_fields(&[RoleDefinition::new("Worker").in_field("workers")])
+        ),
+        wrong!(
+            OneField,
+            RIGHT.roles_in_fields(&[
+                RoleDefinition::new("Head").in_map("replicaSpecs"),
+                RoleDefinition::new("Worker").in_map("replicaSpecs"),
+            ])
+        ),
+        wrong!(
+            EntryWithoutField,
+            RIGHT.roles_in_fields(&[RoleDefinition::new("Worker")])
+        ),
+        wrong!(
+            NoVolume,
+            RIGHT.roles("replicaSpecs", WORKERS).objects(
+                const {
+                    &[
+                        ObjectDefinition::new(ObjectKind::new("", "v1", "Service", "services"))
+                            .mounted_at("config", "/etc/config"),
+                    ]
+                }
+            )
+        ),
         wrong!(NoneIfUnset, RIGHT, |_, spec| {
             spec.replicas.get_or_insert(0);
         }),
@@ -214,6 +275,15 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         "WrongJob: spec.replicaSpecs is a map; declare a map with Framework::roles and a list with Framework::roles_in_list",
         "WrongJob: duplicate role WORKER (case is ignored); remove one of them",
         "WrongJob: role Worker has a minimum of 3 and a maximum of 2 replicas; make the minimum at most the maximum",
+        "WrongJob: role Worker starts after Haed, which is not a role; pass names of roles to RoleDefinition::starts_after",
+        "WrongJob: role Head starts after itself; break the circle of RoleDefinition::starts_after",
+        "WrongJob: port \"rpc\" 70000 of role Worker must have a valid name and number; pass names of at most 15 lower-case letters, digits and '-', and numbers from 1 to 65535 to RoleDefinition::ports",
+        "WrongJob: spec must have the field \"head\" of role Head; pass the field's name as in YAML to RoleDefinition::in_field, in_map or in_list",
+        "WrongJob: spec.workers must be a list; use RoleDefinition::in_field for a replica spec, in_map for a map, and in_list for a list",
+        "WrongJob: the replica specs in spec.workers must have the field \"template\"; make them api::ReplicaSpec, or give them its fields",
+        "WrongJob: field \"replicaSpecs\" of role Worker must be its own; give each role a field of its own, or declare one class of roles",
+        "WrongJob: must have a field for the roles without a field of their own, and only for these; declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
+        "WrongJob: Service \"config\" cannot be mounted at \"/etc/config\"; mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
         "WrongJob: a Worker without a number of replicas has 0, but its definition fills in 1; remove the default with api::schema::without_default_replicas",
     ];
     assert_eq!(errors, expected);

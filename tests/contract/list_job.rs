@@ -186,11 +186,11 @@ impl TrainingJob for ListJob {
         ]
     }
 
-    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
         match role.name {
             "HEAD" => ReplicaNames::Single(format!("{job}-boss")),
-            _ => ReplicaNames::Indexed(format!("{job}-{}-x1", role.slug())),
+            _ => ReplicaNames::Indexed(format!("{job}-{slug}-x1")),
         }
     }
 

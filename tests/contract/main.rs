@@ -4,6 +4,7 @@
 mod board;
 mod checks;
 mod definitions;
+mod groups;
 mod life;
 mod list_job;
 mod objects;

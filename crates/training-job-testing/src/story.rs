@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 use crate::pod_script::PodScript;
 use training_job::admission;
 use training_job::api::{ConditionStatus, JobStatus};
-use training_job::job::{ObjectDefinition, TrainingJob};
+use training_job::job::{ObjectDefinition, Settings, TrainingJob};
+use training_job::validate::validate;
 use training_job_controller::{Clock, Operator, Options};
 
 use super::jobs;
@@ -187,20 +188,20 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// If the pod does not exist.
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
-        let containers = self.pod(pod).spec.map(|spec| spec.containers).unwrap_or_default();
-        let main = self.job().and_then(|job| job.framework_container(&containers));
-        let main = main.and_then(|main| containers.get(main)).map(|main| &main.name);
+        let main = self.main_container(pod);
         self.write(pod, |script| match code {
             0 => script.succeeds(),
-            _ => script.fails(|name| {
-                if main.is_some_and(|main| main == name) {
-                    code
-                } else {
-                    0
-                }
-            }),
+            _ => script.fails(|name| if main.as_deref() == Some(name) { code } else { 0 }),
         });
         self.settle()
+    }
+
+    /// Returns the name of the framework's container in a replica's pod.
+    fn main_container(&self, pod: &str) -> Option<String> {
+        let job = self.job()?;
+        let valid = validate(&job, &Settings::default()).ok()?;
+        let replica = valid.topology.all().find(|replica| replica.host() == pod)?;
+        replica.role.main_container().map(|main| main.name.clone())
     }
 
     /// Evicts a pod, as a node without free memory does.

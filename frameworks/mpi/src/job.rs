@@ -313,9 +313,9 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
-        let name = format!("{job}-{}", role.slug());
+        let name = format!("{job}-{slug}");
         match role.name {
             LAUNCHER => ReplicaNames::Single(name),
             _ => ReplicaNames::Indexed(name),
@@ -331,7 +331,7 @@ impl TrainingJob for MPIJob {
         .into()
     }
 
-    fn framework_container(&self, containers: &[Container]) -> Option<usize> {
+    fn framework_container(&self, _: &RoleDefinition, containers: &[Container]) -> Option<usize> {
         let named = |name: &str| containers.iter().position(|container| container.name == name);
         let main = self
             .main_container()

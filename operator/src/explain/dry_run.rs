@@ -53,7 +53,7 @@ pub(crate) fn timeline<J: TrainingJob>(
     let start_order_of_roles = valid.topology.roles.iter().filter_map(|role| {
         let first = job.starts_after(&valid.topology, role).iter();
         let first: Vec<_> = first
-            .filter_map(|name| valid.topology.role(name).filter(|role| role.replicas > 0))
+            .flat_map(|class| valid.topology.class(class))
             .map(|role| role.slug.clone())
             .collect();
         (role.replicas > 0 && !first.is_empty()).then(|| (role.slug.clone(), first.join(" and ")))

@@ -35,8 +35,11 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
     }
     let mut members = Members::all(job, scheduler);
     let is_due = |role: &Role<'_>| {
-        let first = job.job.starts_after(&job.topology, role).iter();
-        let first = first.filter_map(|name| replicas.role(name));
+        let first = job.job.starts_after(&job.topology, role);
+        let first = replicas
+            .roles()
+            .iter()
+            .filter(|r| first.contains(&r.role.class()));
         first.flat_map(|role| &role.states).all(has_started)
     };
     let pod_of = |host: &str| draft.observed.pods.get(host).map(|pod| &**pod);

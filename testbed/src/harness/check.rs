@@ -102,10 +102,12 @@ impl<J: TrainingJob> PlanHarness<J> {
             let Some(definition) = definitions.find(|d| d.name.eq_ignore_ascii_case(role)) else {
                 continue;
             };
-            names.extend((0..replicas).map(|i| match self.job.replica_names(definition) {
-                ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
-                ReplicaNames::Single(name) => name,
-            }));
+            names.extend((0..replicas).map(
+                |i| match self.job.replica_names(definition, &definition.slug()) {
+                    ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
+                    ReplicaNames::Single(name) => name,
+                },
+            ));
         }
         names
     }

@@ -129,7 +129,7 @@ impl TrainingJob for TfJob {
         replica::is_retryable(exit_code, reason)
     }
 
-    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+    fn replica_names(&self, role: &RoleDefinition, _: &str) -> ReplicaNames {
         replica::names(self.metadata.name.as_deref(), role, &self.runtime_id())
     }
 

@@ -1,0 +1,103 @@
+//! Rules for roles that have a field of their own.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrBool,
+};
+use kube_syntax::names::DNS_1035;
+
+use crate::api::MAX_REPLICAS;
+use crate::job::rule as cel;
+use crate::job::{Framework, RoleDefinition, RoleSource, Rule};
+
+use super::{MAX_ROLE_NAME, MAX_ROLES, add, property, roles, template};
+
+/// Adds the rules for `definition` to the spec, if it has a field of its own.
+pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, framework: &Framework) {
+    let Some(field) = definition.source.field() else {
+        return;
+    };
+    if definition.min > 0 && !definition.source.is_open() {
+        let enough = format!(
+            "has(self.{field}) && self.{field}.?replicas.orValue(1) >= {}",
+            definition.min
+        );
+        let rule = Rule::with_message_of(enough, |e| e.too_few_replicas("", definition));
+        add(spec, rule.at(field));
+    }
+    let Some(specs) = property(spec, field) else {
+        return;
+    };
+    let replica_spec = match definition.source {
+        RoleSource::Entry | RoleSource::Field(_) => Some(specs),
+        RoleSource::Map(_) => {
+            specs.max_properties.get_or_insert(MAX_ROLES);
+            let is_name = format!("k.matches({})", cel::literal(DNS_1035));
+            let rule = Rule::with_message_of(format!("self.all(k, {is_name})"), |e| {
+                e.bad_role_name("", "%s");
+            });
+            add(specs, rule.with(&format!("self.filter(k, !{is_name})[0]")));
+            let is_own = format!("!(k in {})", fixed(framework));
+            let rule = Rule::with_message_of(format!("self.all(k, {is_own})"), |e| e.role_twice("", "%s"));
+            add(specs, rule.with(&format!("self.filter(k, !{is_own})[0]")));
+            match &mut specs.additional_properties {
+                Some(JSONSchemaPropsOrBool::Schema(entry)) => Some(&mut **entry),
+                _ => None,
+            }
+        }
+        RoleSource::List { key, .. } => {
+            specs.max_items.get_or_insert(MAX_ROLES);
+            let once = format!("self.exists_one(j, j.{key} == k.{key})");
+            let rule = Rule::with_message_of(format!("self.all(k, {once})"), |e| e.role_twice("", "%s"));
+            add(specs, rule.with(&format!("self.filter(k, !{once})[0].{key}")));
+            let Some(entry) = template::items(specs) else {
+                return;
+            };
+            if let Some(name) = property(entry, key) {
+                name.max_length.get_or_insert(MAX_ROLE_NAME);
+                let is_name = format!("self.matches({})", cel::literal(DNS_1035));
+                let rule = Rule::with_message_of(is_name, |e| e.bad_role_name("", "%s"));
+                add(name, rule.with("self"));
+                let is_own = format!("!(self in {})", fixed(framework));
+                let rule = Rule::with_message_of(is_own, |e| e.role_twice("", "%s"));
+                add(name, rule.with("self"));
+            }
+            Some(entry)
+        }
+    };
+    if let Some(replica_spec) = replica_spec {
+        on_replica_spec(replica_spec, definition, framework);
+    }
+}
+
+/// Returns a CEL list of the names that users cannot choose, because the kind has roles of these names.
+fn fixed(framework: &Framework) -> String {
+    cel::lower_list(&framework.fixed_role_names())
+}
+
+fn on_replica_spec(replica_spec: &mut JSONSchemaProps, definition: &RoleDefinition, framework: &Framework) {
+    if definition.source.is_open() && definition.min > 0 {
+        let min = definition.min;
+        let rule = Rule::with_message_of(format!("self.?replicas.orValue(1) >= {min}"), |e| {
+            e.too_small("", "%d", min.into());
+        });
+        add(
+            replica_spec,
+            rule.at("replicas").with("self.?replicas.orValue(1)"),
+        );
+    }
+    let max = definition.max;
+    if max < MAX_REPLICAS.unsigned_abs() {
+        let rule = Rule::with_message_of(format!("self.?replicas.orValue(1) <= {max}"), |e| {
+            e.too_big("", "%d", max.into());
+        });
+        add(
+            replica_spec,
+            rule.at("replicas").with("self.?replicas.orValue(1)"),
+        );
+    }
+    let container = framework.container_name(definition);
+    roles::on_role(replica_spec, container, framework);
+    if let Some(template) = property(replica_spec, "template") {
+        template::tighten(template, container, framework);
+    }
+}

@@ -1,0 +1,277 @@
+//! A kind with roles from three fields, one of which is a list of groups that the job's user names.
+
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
+use training_job::{
+    Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas, Role, RoleDefinition,
+    RoleSpecs, Settings, Topology, TrainingJob, render, validate,
+};
+use training_job_testing::{Story, check_definition};
+
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "GroupJob",
+    namespaced,
+    status = "JobStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GroupJobSpec {
+    #[serde(default)]
+    run_policy: RunPolicy,
+    head: ReplicaSpec,
+    #[serde(default)]
+    #[schemars(length(max = 10))]
+    worker_groups: Vec<Group>,
+    submitter: Option<ReplicaSpec>,
+}
+
+/// A group of equal workers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Group {
+    group_name: String,
+    #[serde(flatten)]
+    spec: ReplicaSpec,
+}
+
+const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
+
+impl TrainingJob for GroupJob {
+    const FRAMEWORK: Framework = Framework::new("groups", "groupjob-controller")
+        .restart_policy(&RestartPolicy::OnFailure)
+        .objects(&[ObjectDefinition::new(CONFIG).mounted_at("cluster", "/etc/cluster")])
+        .roles_in_fields(&[
+            RoleDefinition::new("Head")
+                .in_field("head")
+                .exactly(1)
+                .container("head")
+                .ports(&[("gcs", 6379), ("dashboard", 8265)]),
+            RoleDefinition::new("Worker")
+                .in_list("workerGroups", "groupName")
+                .container("worker")
+                .ports(&[]),
+            RoleDefinition::new("Submitter")
+                .in_field("submitter")
+                .at_most(1)
+                .container("submitter")
+                .ports(&[])
+                .starts_after(&["Head", "Worker"]),
+        ]);
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        let groups = self.spec.worker_groups.iter();
+        RoleSpecs::default()
+            .one("Head", Some(&self.spec.head))
+            .named(
+                "Worker",
+                groups.map(|group| (&*group.group_name, Some(&group.spec))),
+            )
+            .one("Submitter", self.spec.submitter.as_ref())
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.run_policy.clone()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        let head = topology
+            .role("Head")
+            .map_or_else(String::new, |head| head.host(0));
+        let group = replica.role.name().to_owned();
+        vec![variable("HEAD", format!("{head}:6379")), variable("GROUP", group)]
+    }
+
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.decided_by(&["Submitter"])
+    }
+
+    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+        let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
+        let name = format!("{}-cluster", topology.job);
+        vec![CONFIG.object(name, json!({"data": {"hosts": hosts}}))]
+    }
+
+    fn retries(&self, role: &Role<'_>) -> Option<u32> {
+        (role.name() == "Submitter").then_some(1)
+    }
+}
+
+const JOB: &str = include_str!("groups/jobs/good.yaml");
+
+#[test]
+fn the_definition_says_what_validation_says() {
+    let uncovered = check_definition::<GroupJob>(env!("CARGO_MANIFEST_DIR"), "tests/contract/groups/jobs");
+    assert_eq!(uncovered, [""; 0]);
+}
+
+/// The errors name the fields that users wrote: the field of the only head, and the items of the list of groups.
+#[test]
+fn errors_have_the_paths_of_the_job() {
+    let documents = kube_manifest::parse(include_str!("groups/jobs/bad.yaml")).unwrap();
+    let errors = documents.iter().map(|document| {
+        let job: GroupJob = serde_json::from_value(document.to_json()).unwrap();
+        let errors = validate(&job, &Settings::default()).unwrap_err();
+        format!("{}\n{errors}\n", job.metadata.name.unwrap())
+    });
+    insta::assert_snapshot!(errors.collect::<String>(), @r#"
+    names
+    spec.workerGroups[0].groupName: must be a valid name of a role (is Big); use lower-case letters, digits and '-', starting with a letter
+    spec.workerGroups[1].groupName: duplicate role head (case is ignored); keep one of them
+    twice
+    spec.workerGroups[1].groupName: duplicate role small (case is ignored); keep one of them
+    containers
+    spec.head.template.spec.containers: must have a container named "head"; name the container that runs the training "head"
+    spec.workerGroups[0].template.spec.containers: must have a container; add one named "worker"
+    spec.submitter.replicas: must be at most 1 (is 2)
+    spec.submitter.template.spec.containers[0].image: must be set; name the image to run
+    no-head
+    spec.head: must have exactly 1 replica of Head; add Head with 1 replica
+    always
+    spec.workerGroups[0].restartPolicy: restartPolicy must not be Always if failurePolicy has rules, because the operator then restarts only failed replicas; use OnFailure
+    "#);
+}
+
+#[test]
+fn the_groups_run_before_the_submitter_starts_and_end_with_it() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    let workers = [
+        "two-groups-gpu-large-0",
+        "two-groups-small-0",
+        "two-groups-small-1",
+    ];
+    let first: Vec<_> = [workers[0], "two-groups-head-0", workers[1], workers[2]].into();
+    assert_eq!(story.pods(), first);
+    story.all_run();
+    assert_eq!(story.pods().len(), 5);
+    let submitter = "two-groups-submitter-0";
+    let env = story
+        .pod(workers[0])
+        .spec
+        .unwrap()
+        .containers
+        .remove(0)
+        .env
+        .unwrap();
+    let env: Vec<_> = env.into_iter().map(|v| (v.name, v.value.unwrap())).collect();
+    assert_eq!(
+        env,
+        [
+            ("HEAD".to_owned(), "two-groups-head-0:6379".to_owned()),
+            ("GROUP".to_owned(), "gpu-large".to_owned())
+        ]
+    );
+    story.runs(submitter).exits(submitter, 0);
+    assert_eq!(story.conditions(), ["Created", "Succeeded"]);
+}
+
+/// Restarts are recorded by the names of the groups, so what one group went through is not another's.
+#[test]
+fn a_group_that_is_removed_takes_only_its_own_pods() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    story.all_run();
+    story.exits("two-groups-small-0", 1).runs("two-groups-small-0");
+    let gpu = story.pod("two-groups-gpu-large-0").metadata.uid;
+    let left = story.job().unwrap().spec.worker_groups.remove(1);
+    story.patch(&json!({"spec": {"workerGroups": [left]}}));
+    assert_eq!(
+        story.pods(),
+        [
+            "two-groups-gpu-large-0",
+            "two-groups-head-0",
+            "two-groups-submitter-0"
+        ]
+    );
+    assert_eq!(story.pod("two-groups-gpu-large-0").metadata.uid, gpu);
+}
+
+/// The counts, labels and ports are those of each role.
+#[test]
+fn a_group_has_labels_counts_and_ports_of_its_own() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    story.all_run();
+    let counts = story.status().replica_statuses;
+    let active: Vec<_> = counts
+        .iter()
+        .map(|(role, count)| (&**role, count.active))
+        .collect();
+    assert_eq!(
+        active,
+        [("Head", 1), ("Submitter", 0), ("gpu-large", 1), ("small", 2)]
+    );
+    let pod = story.pod("two-groups-gpu-large-0");
+    assert_eq!(
+        pod.metadata.labels.unwrap()["training.kubeflow.org/replica-type"],
+        "gpu-large"
+    );
+    assert!(pod.spec.unwrap().containers[0].ports.is_none());
+    let head = story.pod("two-groups-head-0").spec.unwrap().containers.remove(0);
+    let ports: Vec<_> = head
+        .ports
+        .unwrap()
+        .into_iter()
+        .map(|port| port.container_port)
+        .collect();
+    assert_eq!(ports, [6379, 8265]);
+}
+
+/// The submitter has retries of its own. They are not the job's, and the job's are not its.
+#[test]
+fn the_retries_of_a_role_are_its_own() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    story.patch(
+        &json!({"spec": {"runPolicy": {"backoffLimit": 1}, "submitter": {"restartPolicy": "ExitCode"}}}),
+    );
+    story.all_run();
+    let submitter = "two-groups-submitter-0";
+    story.runs(submitter).exits(submitter, 137);
+    assert_eq!(story.status().restart_count, 0);
+    story.deleted("two-groups-small-0");
+    story.all_run();
+    story.runs(submitter).exits(submitter, 137);
+    assert_eq!(story.conditions(), ["Created", "Failed"]);
+    let failure = story.status().failure.unwrap();
+    assert_eq!(failure.reason, "BackoffLimitExceeded");
+    assert!(
+        failure
+            .message
+            .starts_with("the limit of 1 restarts of Submitter is used up; the last failure: "),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
+fn a_mounted_object_is_in_the_containers_that_mount_nothing_else_there() {
+    let mut job = kube_manifest::parse(JOB).unwrap()[0].to_json();
+    job["spec"]["head"]["template"]["spec"]["volumes"] = json!([{"name": "own", "emptyDir": {}}]);
+    job["spec"]["head"]["template"]["spec"]["containers"][0]["volumeMounts"] =
+        json!([{"name": "own", "mountPath": "/etc/cluster"}]);
+    let job: GroupJob = serde_json::from_value(job).unwrap();
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let mounts = |role: &str| {
+        let replica = valid.topology.role(role).unwrap().all().next().unwrap();
+        let spec = render::pod(&valid, &replica, 0).spec.unwrap();
+        json!([spec.volumes, spec.containers[0].volume_mounts])
+    };
+    assert_eq!(
+        mounts("small"),
+        json!([
+            [{"name": "job-cluster", "configMap": {"name": "two-groups-cluster"}}],
+            [{"name": "job-cluster", "mountPath": "/etc/cluster", "readOnly": true}],
+        ])
+    );
+    assert_eq!(
+        mounts("Head"),
+        json!([[{"name": "own", "emptyDir": {}}], [{"name": "own", "mountPath": "/etc/cluster"}]])
+    );
+}
