@@ -190,18 +190,22 @@ fuzz-tool: toolchain
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
+# Cargo builds no program of another package by itself.
+BENCH = cargo build --quiet --release --package training-operator && \
+	cargo run --quiet --release --package training-operator-bench --
+
 bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, rendering, and `local run`; QUICK=1: some of it, in five minutes
-	cargo bench --quiet --package training-operator --bench load -- $(if $(QUICK),--quick)
+	$(BENCH) $(if $(QUICK),--quick)
 ifndef QUICK
 	@cp target/performance.json docs/maintainers/performance.json
 	@UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline performance::
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
-	@benches/local/compare.sh
+	@bench/local/compare.sh
 endif
 
 bench-load: toolchain load-tools ## Measure a burst of jobs on a real API server, beside the Go operator: JOBS=100
-	cargo bench --quiet --package training-operator --bench load -- --jobs $(or $(JOBS),100)
+	$(BENCH) --jobs $(or $(JOBS),100)
 
 bench-growth: simulator ## Measure how the CPU of a change grows with the number of jobs in the cluster; fails if it does
 	@target/sim/sim growth

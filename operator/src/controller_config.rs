@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error};
-use kube_schema::Schema;
-use kube_syntax::{field, item, names};
+use kube_schema::{Schema, field, item, names};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;

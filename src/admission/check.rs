@@ -4,7 +4,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use kube_syntax::names;
+use kube_schema::names;
 use serde_json::json;
 
 use crate::api::labels::OPERATOR_NAME;

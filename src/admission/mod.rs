@@ -28,7 +28,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 
-use kube_syntax::names::MAX_LABEL_CHARS;
+use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
 use crate::job::rule::list;

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrBool,
 };
-use kube_syntax::names::DNS_1035;
+use kube_schema::names::DNS_1035;
 
 use crate::api::MAX_REPLICAS;
 use crate::job::rule as cel;

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use crate::api::MAX_REPLICAS;
 use crate::job::Framework;
-use kube_syntax::names::{DNS_1035, MAX_LABEL_CHARS, MAX_SUBDOMAIN_CHARS};
+use kube_schema::names::{DNS_1035, MAX_LABEL_CHARS, MAX_SUBDOMAIN_CHARS};
 
 use super::add;
 use crate::job::Rule;

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::api::schema::MAX_CONTAINERS;
 use crate::job::Framework;
-use kube_syntax::names::{DNS_1123, MAX_PORT_NAME_CHARS};
+use kube_schema::names::{DNS_1123, MAX_PORT_NAME_CHARS};
 
 use super::add;
 use crate::job::Rule;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use kube_syntax::FieldPath;
+use kube_schema::FieldPath;
 
 use super::framework::RoleSource;
 use crate::api::ReplicaSpec;

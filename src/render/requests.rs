@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource;
-use kube_syntax::quantity::Quantity;
+use kube_schema::quantity::Quantity;
 
 /// Amounts by the name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::api::{CleanPodPolicy, RestartPolicy};
 use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
-use kube_syntax::item;
+use kube_schema::item;
 
 use crate::job::FieldErrors;
 use crate::validate::ValidJob;

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kube_schema::{Schema, Type};
-use kube_syntax::field;
+use kube_schema::{Schema, Type, field};
 use serde_json::{Map, Value};
 
 use super::schema;

@@ -1,7 +1,7 @@
 //! Completes or removes fields of a manifest's metadata as the API server does.
 
-use kube_syntax::field;
-use kube_syntax::names::MAX_LABEL_CHARS;
+use kube_schema::field;
+use kube_schema::names::MAX_LABEL_CHARS;
 use serde_json::{Map, Value};
 
 use crate::job::FieldErrors;

@@ -7,8 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
-use kube_schema::{Schema, Step};
-use kube_syntax::field;
+use kube_schema::{Schema, Step, field};
 use serde_json::{Map, Value};
 
 use super::prune::{is_consequence_of_pruning, prune_invalid_fields};

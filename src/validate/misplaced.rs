@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kube_schema::{Schema, Step, Type};
-use kube_syntax::quantity::is_quantity;
-use kube_syntax::{field, item};
+use kube_schema::quantity::is_quantity;
+use kube_schema::{Schema, Step, Type, field, item};
 use serde_json::Value;
 
 use crate::api::schema::object_meta;

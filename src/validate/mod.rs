@@ -18,9 +18,8 @@ mod undecodable;
 pub mod value;
 
 pub use annotations::AnnotatedJob;
-use kube_syntax::names;
-pub use kube_syntax::quantity::amount;
-pub use kube_syntax::{field, item};
+pub use kube_schema::quantity::amount;
+pub use kube_schema::{field, item};
 pub(crate) use layout::service_name as common_service_name;
 pub use schema::UNKNOWN_FIELD;
 pub(crate) use template::framework_port;
@@ -31,13 +30,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
+use kube_schema::{FieldPath, names};
 
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
     FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState,
     Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
 };
-use kube_syntax::FieldPath;
 
 /// The maximum size of one environment variable in Linux, in bytes: `NAME=VALUE` and its final zero. A container with
 /// a longer variable can never start.

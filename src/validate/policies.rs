@@ -1,6 +1,6 @@
 //! Checks the words, numbers and names of failure and success policies.
 
-use kube_syntax::FieldPath;
+use kube_schema::FieldPath;
 
 use crate::api::{
     FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS, MAX_EXIT_CODES,

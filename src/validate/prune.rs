@@ -1,7 +1,6 @@
 //! Removes from an object the values that its schema forbids, so that the rest of it can be checked.
 
-use kube_schema::{Schema, Type};
-use kube_syntax::{field, item};
+use kube_schema::{Schema, Type, field, item};
 use serde_json::Value;
 
 use crate::api::schema::object_meta;

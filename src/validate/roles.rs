@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use kube_syntax::{FieldPath, names};
+use kube_schema::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};

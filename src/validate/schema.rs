@@ -4,8 +4,7 @@
 //! Rules in CEL are not evaluated.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
-use kube_schema::{Combination, Schema, Step, Type, Unit, Violation, ViolationKind};
-use kube_syntax::{field, item};
+use kube_schema::{Combination, Schema, Step, Type, Unit, Violation, ViolationKind, field, item};
 use serde_json::Value;
 
 use crate::api::schema::object_meta;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use kube_syntax::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
-use kube_syntax::quantity::is_quantity;
-use kube_syntax::{FieldPath, names};
+use kube_schema::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
+use kube_schema::quantity::is_quantity;
+use kube_schema::{FieldPath, names};
 
 use crate::job::{FieldErrors, RoleDefinition, TrainingJob};
 

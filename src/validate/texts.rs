@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use kube_syntax::names::MAX_LABEL_CHARS;
+use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::job::errors::one_of;
 use crate::job::{FieldErrors, RoleDefinition};

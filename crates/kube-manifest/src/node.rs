@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kube_syntax::{field, item};
+use kube_schema::{field, item};
 use serde_json::Value;
 
 /// A place in a file. Both numbers count from 1.

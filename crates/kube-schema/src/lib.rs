@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod check;
+mod field_path;
 mod fill;
+pub mod names;
 mod path;
+pub mod quantity;
 mod schema;
 mod violation;
 
 pub use self::{
+    field_path::{FieldPath, field, item},
     path::{Path, Step},
     schema::{Schema, Type},
     violation::{Combination, Unit, Violation, ViolationKind},

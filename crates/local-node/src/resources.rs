@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, ResourceFieldSelector};
 
-use kube_syntax::quantity::amount;
+use kube_schema::quantity::amount;
 
 /// The machine's resources: the value for a container without a limit, as on a real node.
 #[derive(Clone, Copy, Debug)]

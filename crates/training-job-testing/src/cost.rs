@@ -121,7 +121,7 @@ fn walk<'s>(
     }
     for (name, field) in schema.properties.iter().flatten() {
         let inner = Place {
-            path: kube_syntax::field(&place.path, name),
+            path: kube_schema::field(&place.path, name),
             times: place.times,
             missing: place.missing.clone(),
         };

@@ -216,7 +216,7 @@ impl<'s> CostEstimator<'s> {
     fn origin(&self, from: &Origin<'s>, field: Option<&str>) -> Origin<'s> {
         match (from, field) {
             (Origin::Field(schema, path), Some(name)) => match size::property(schema, name) {
-                Some((name, field)) => Origin::Field(field, kube_syntax::field(path, name)),
+                Some((name, field)) => Origin::Field(field, kube_schema::field(path, name)),
                 None => Origin::Unresolvable,
             },
             (Origin::Field(schema, path), None) => match size::items(schema).or(size::values(schema)) {

@@ -62,16 +62,16 @@ fn visit(schema: &JSONSchemaProps, json: &Json, path: &str, refusals: &mut Vec<R
         }
     }
     for (name, field) in schema.properties.iter().flatten() {
-        visit(field, &json[name], &kube_syntax::field(path, name), refusals);
+        visit(field, &json[name], &kube_schema::field(path, name), refusals);
     }
     if let (Some(values), Json::Object(members)) = (size::values(schema), json) {
         for (key, value) in members {
-            visit(values, value, &kube_syntax::field(path, key), refusals);
+            visit(values, value, &kube_schema::field(path, key), refusals);
         }
     }
     if let (Some(items), Json::Array(elements)) = (size::items(schema), json) {
         for (n, element) in elements.iter().enumerate() {
-            visit(items, element, &kube_syntax::item(path, n), refusals);
+            visit(items, element, &kube_schema::item(path, n), refusals);
         }
     }
 }

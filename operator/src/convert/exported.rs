@@ -2,7 +2,7 @@
 //! in a manifest.
 
 use kube_manifest::{Content, Node};
-use kube_syntax::{field, item};
+use kube_schema::{field, item};
 
 use super::log::Log;
 use super::tree::{below, child, entries, is_null, items, take, text};

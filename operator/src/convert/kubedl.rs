@@ -1,7 +1,7 @@
 //! Converts the fields that only KubeDL's jobs have.
 
 use kube_manifest::{Entry, Node};
-use kube_syntax::field;
+use kube_schema::field;
 
 use super::log::Log;
 use super::tree::{below, child, entries, for_each_role, put, take};

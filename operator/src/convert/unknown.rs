@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube_manifest::{Content, Finding, Node};
-use kube_syntax::{field, item};
+use kube_schema::{field, item};
 use training_job::validate::UNKNOWN_FIELD;
 
 use crate::check::DocumentCheck;

@@ -19,19 +19,27 @@ pub fn root() -> PathBuf {
     repository()
 }
 
-/// Returns the built program. Cargo puts it into the folder above that of the test programs.
+/// Returns the built program, which is built with the profile of this one.
 pub fn path() -> PathBuf {
-    above_this_program(2).join("training-operator")
+    profile_directory().join("training-operator")
 }
 
 /// Returns the folder for the files of tests, which is in the target directory.
 pub fn temporary() -> PathBuf {
-    above_this_program(3).join("tmp")
+    profile_directory().with_file_name("tmp")
 }
 
-fn above_this_program(levels: usize) -> PathBuf {
+/// Returns the folder of the programs of this profile. Cargo puts test programs into `deps` below it.
+fn profile_directory() -> PathBuf {
     let program = std::env::current_exe().unwrap();
-    program.ancestors().nth(levels).unwrap().to_owned()
+    let directory = program.parent().unwrap();
+    let is_test = directory.ends_with("deps");
+    if is_test {
+        directory.parent().unwrap()
+    } else {
+        directory
+    }
+    .to_owned()
 }
 
 /// Creates an empty directory for the test of this name.

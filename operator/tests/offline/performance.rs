@@ -208,7 +208,7 @@ far: {counts} jobs.
     make bench QUICK=1          # smaller works, one round each, no page: under five minutes
     make bench-load JOBS=300    # one burst of a size that you choose
 
-The programs of the benchmark are in [operator/benches/load](../../operator/benches/load).
+The programs of the benchmark are in [bench](../../bench).
 
 ## Limits
 

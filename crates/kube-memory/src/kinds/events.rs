@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use kube_syntax::names;
+use kube_schema::names;
 
 use crate::object::{cause::Cause, document::Document};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use kube_syntax::{FieldPath, names};
+use kube_schema::{FieldPath, names};
 
 use crate::kinds::decode;
 use crate::object::{cause::Cause, document::Document, json::array, metadata};

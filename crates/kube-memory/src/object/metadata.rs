@@ -1,6 +1,6 @@
 //! Validation of metadata: labels, annotations, finalizers, owner references.
 
-use kube_syntax::names::{label_1035, label_1123, label_value, qualified, subdomain};
+use kube_schema::names::{label_1035, label_1123, label_value, qualified, subdomain};
 use serde_json::{Map, Value};
 
 use crate::object::{cause::Cause, document::Document, json::array, members::Members};

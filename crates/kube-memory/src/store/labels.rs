@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use kube_syntax::names;
+use kube_schema::names;
 
 use crate::store::object::Object;
 

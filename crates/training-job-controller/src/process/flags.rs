@@ -245,7 +245,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a DNS domain, and removes the final dot.
 fn domain(text: &str) -> Result<String, String> {
     let text = text.strip_suffix('.').unwrap_or(text);
-    match kube_syntax::names::subdomain(text) {
+    match kube_schema::names::subdomain(text) {
         None => Ok(text.to_owned()),
         Some(_) => Err("must be a DNS domain such as cluster.local".to_owned()),
     }

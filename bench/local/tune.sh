@@ -2,7 +2,7 @@
 # The four processes of examples/mxnet/tune.yaml, started by hand and all at once,
 # as local mode would: each with a loopback address of its own, all on one port.
 #
-#   benches/local/tune.sh [RUNS]         RUNS is 1; PYTHON, PORT and TRIALS are heeded
+#   bench/local/tune.sh [RUNS]         RUNS is 1; PYTHON, PORT and TRIALS are heeded
 #
 # Prints each run's wall time until the tuner's end. Exits 1 if the tuner failed.
 set -u

@@ -1,10 +1,10 @@
-//! Measures operators under load on a real API server: `cargo bench --package training-operator --bench load`.
+//! Measures operators under load on a real API server: `make bench`.
 //!
 //! This operator, the Go operator v1.8.1 with and without its client's limits, and a plain writer do the same works in
 //! turn. The driver plays the kubelets and watches jobs as a client does. Compare figures within a run only, because
 //! they depend on the machine. docs/maintainers/performance.md describes the method and the results.
 //!
-//! `-- --quick` runs smaller works. `--work burst,churn` runs some works and replaces their stored figures.
+//! `--quick` runs smaller works. `--work burst,churn` runs some works and replaces their stored figures.
 //! `--jobs 1000 --workers 3 --train 1` runs one burst of these jobs. `--only ours,floor` selects contenders. `--curve`
 //! runs the plain writer alone, with a growing number of calls in flight.
 

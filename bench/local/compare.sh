@@ -3,7 +3,7 @@
 # examples/mxnet/train.yaml and shell.sh, which starts the same five processes by
 # hand, in turns, so that both meet the same machine.
 #
-#   benches/local/compare.sh [RUNS]      RUNS is 5, of each; OPERATOR names another binary
+#   bench/local/compare.sh [RUNS]      RUNS is 5, of each; OPERATOR names another binary
 #
 # Prints the wall times, both medians and their ratio. Exits 1 if a run failed or
 # the ratio is above 1.5.
@@ -30,7 +30,7 @@ fail() {
 
 by_shell=() by_operator=()
 for run in $(seq "$runs"); do
-    benches/local/shell.sh 1 >"$log" 2>&1 || fail shell.sh
+    bench/local/shell.sh 1 >"$log" 2>&1 || fail shell.sh
     shell=$(awk '/^median:/ { print $2 }' "$log")
     start=$(date +%s%N)
     "$OPERATOR" local run --venv .venv/mxnet examples/mxnet/train.yaml >"$log" 2>&1 || fail 'local run'

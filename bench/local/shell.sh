@@ -2,7 +2,7 @@
 # The five processes of examples/mxnet/train.yaml, started by hand: the baseline
 # of `training-operator local run`, which may take 1.5 times as long.
 #
-#   benches/local/shell.sh [RUNS]        RUNS is 3; PYTHON, STEPS and PAUSE are heeded
+#   bench/local/shell.sh [RUNS]        RUNS is 3; PYTHON, STEPS and PAUSE are heeded
 #
 # Prints each run's wall time and, last, the median. Exits 1 if a process failed.
 set -u

@@ -42,7 +42,7 @@ pub fn amount(text: &str) -> Option<f64> {
 /// An amount that can be added to others without loss. It is written as Go's `resource.Quantity` writes it.
 ///
 /// ```
-/// use kube_syntax::quantity::Quantity;
+/// use kube_schema::quantity::Quantity;
 ///
 /// let [a, b] = ["500m", "1.7"].map(|text| Quantity::parse(text).unwrap());
 /// assert_eq!((a + b).to_string(), "2200m");
