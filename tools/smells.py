@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the patterns in comments that make the code hard to read.
+"""Counts the patterns that make the code hard to read: in comments, and files that import each other in a circle.
 
     tools/smells.py            compares the counts with tools/smells.txt; exit code 1 if one differs
     tools/smells.py --list     prints each place as well
@@ -62,9 +62,70 @@ def places(path):
         before = marker
 
 
+def paths(use):
+    """Yields the paths of a `use` without its braces."""
+    head, brace, rest = use.partition("{")
+    if not brace:
+        yield re.sub(r" as .*", "", head.strip())
+        return
+    depth, part = 0, ""
+    for c in rest[: rest.rindex("}")] + ",":
+        depth += {"{": 1, "}": -1}.get(c, 0)
+        if c == "," and depth == 0:
+            yield from paths(head.strip() + part.strip()) if part.strip() else ()
+            part = ""
+        else:
+            part += c
+
+
+def modules(src):
+    """Returns the files of a crate by the path of their module. Its root and its tests are left out."""
+    found = {}
+    for path in src.rglob("*.rs"):
+        module = list(path.relative_to(src).with_suffix("").parts)
+        if module[-1] == "mod":
+            module.pop()
+        if module not in (["lib"], ["main"]) and "tests" not in module:
+            found[tuple(module)] = path
+    return found
+
+
+def imports(module, path, all_modules):
+    """Yields the modules that a file imports. A parent may use its children."""
+    text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")).split("#[cfg(test)]\nmod tests")[0]
+    named = [p for use in re.findall(r"\buse\s+((?:crate|super|self)\b[^;]*);", text) for p in paths(use)]
+    for name in named + re.findall(r"\b(?:crate|super)(?:::\w+)+", text):
+        first, *rest = (part.strip() for part in name.split("::"))
+        target = [] if first == "crate" else list(module[:-1] if first == "super" else module)
+        while rest and rest[0] == "super":
+            target, rest = target[:-1], rest[1:]
+        target = tuple(target + rest)
+        while target and target not in all_modules:
+            target = target[:-1]
+        if target and target != module[: len(target)]:
+            yield target
+
+
+def circles(src):
+    """Yields the files of a crate that import themselves through others."""
+    all_modules = modules(src)
+    graph = {module: set(imports(module, path, all_modules)) for module, path in all_modules.items()}
+    for module, path in all_modules.items():
+        reached, new = set(), graph[module]
+        while new:
+            reached |= new
+            new = set().union(*(graph[m] for m in new)) - reached
+        if module in reached:
+            yield path
+
+
 def count():
     found = {}
     files = subprocess.run(["git", "ls-files", "*.rs"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    crates = {root for name in files.splitlines() for root in re.findall(r"^(?:.*/)?src(?=/)", name)}
+    for root in sorted(crates):
+        for path in sorted(circles(ROOT / root)):
+            found.setdefault("files-in-import-circles", []).append(f"{path.relative_to(ROOT)}:1")
     for name in files.splitlines():
         path = ROOT / name
         if path.exists():
@@ -74,7 +135,15 @@ def count():
 
 
 def main():
-    smells = ["openings", "tell", "nobody", "of-which", "short-docs-of-private-items", "allow-without-reason"]
+    smells = [
+        "openings",
+        "tell",
+        "nobody",
+        "of-which",
+        "short-docs-of-private-items",
+        "allow-without-reason",
+        "files-in-import-circles",
+    ]
     found = count()
     if "--list" in sys.argv:
         for smell in smells:
@@ -89,7 +158,7 @@ def main():
         now, limit = len(found.get(smell, [])), int(limits.get(smell, 0))
         if now != limit:
             differs = True
-            remedy = "rewrite the new ones (tools/smells.py --list)" if now > limit else "run tools/smells.py --write"
+            remedy = "mend the new ones (tools/smells.py --list)" if now > limit else "run tools/smells.py --write"
             print(f"smells: {smell}: {now}, and tools/smells.txt has {limit}; {remedy}", file=sys.stderr)
     return int(differs)
 

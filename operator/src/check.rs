@@ -7,7 +7,7 @@ use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_un
 use serde_json::Value;
 use training_job::{FieldErrors, Settings};
 
-use crate::convert;
+use crate::convert::versions;
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
 
@@ -169,8 +169,8 @@ impl Checker {
             return self.error(Some(node.at), field, "must be a non-empty string", remedy);
         };
         if !self.serves(api_version, kind)
-            && let Some(convert::Unserved { problem, remedy }) =
-                convert::unserved(api_version, kind, &self.file)
+            && let Some(versions::Unserved { problem, remedy }) =
+                versions::unserved(api_version, kind, &self.file)
         {
             return self.error(node.positions().get("apiVersion"), "apiVersion", problem, &remedy);
         }

@@ -252,7 +252,7 @@ impl Framework {
         }
     }
 
-    /// Sets the roles, of which each has a field of its own: [`RoleDefinition::in_field`], [`RoleDefinition::in_map`]
+    /// Sets the roles, each with a field of its own: [`RoleDefinition::in_field`], [`RoleDefinition::in_map`]
     /// or [`RoleDefinition::in_list`]. Pods are created in their order.
     #[must_use]
     pub const fn roles_in_fields(self, roles: &'static [RoleDefinition]) -> Self {

@@ -105,7 +105,7 @@ impl<'a> Replicas<'a> {
     }
 
     /// Returns the outcome if the replicas of these classes decide: the job runs when any of them does, and has
-    /// succeeded when all of them have. Classes of which the job has no role are ignored.
+    /// succeeded when all of them have. Classes without a role in the job are ignored.
     pub fn decided_by(&self, classes: &[&str]) -> Outcome {
         let deciding = self.roles.iter().filter(|r| classes.contains(&r.role.class()));
         Self::outcome(deciding)

@@ -43,11 +43,11 @@ fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft
         .plan
         .delete
-        .extend(pods.map(|p| deletion(ChildKind::Pod, &p.name, &p.uid)));
+        .extend(pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid)));
     draft
         .plan
         .delete
-        .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
+        .extend(services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid)));
 }
 
 fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
@@ -58,7 +58,7 @@ fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedR
             draft
                 .plan
                 .delete
-                .push(deletion(ChildKind::Pod, &pod.name, &pod.uid));
+                .push(Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
         }
     }
 }
@@ -138,13 +138,4 @@ fn has_started(observed: &ObservedReplica) -> bool {
         observed,
         ObservedReplica::Running | ObservedReplica::Succeeded | ObservedReplica::Failed(_)
     )
-}
-
-pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {
-    Deletion {
-        kind,
-        name: name.to_owned(),
-        uid: uid.to_owned(),
-        force: false,
-    }
 }

@@ -9,13 +9,12 @@ use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, Role, TrainingJob};
 
-use super::children::deletion;
 use super::draft::Draft;
 use super::objects;
 use super::pod_end::{end_of, main_name};
 use super::reasons;
 use super::ttl;
-use super::types::ChildKind;
+use super::types::{ChildKind, Deletion};
 
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(
@@ -149,7 +148,7 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         draft
             .plan
             .delete
-            .push(deletion(ChildKind::Pod, &pod.name, &pod.uid));
+            .push(Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
     }
     if stop_running {
         // A finished pod that stays keeps its service.
@@ -167,7 +166,7 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             draft
                 .plan
                 .delete
-                .push(deletion(ChildKind::Service, &service.name, &service.uid));
+                .push(Deletion::new(ChildKind::Service, &service.name, &service.uid));
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::job::Role;
 use crate::job::TrainingJob;
 use crate::render::{self, accelerators::additions};
 
-use super::children::deletion;
 use super::draft::Draft;
 use super::gang;
 use super::pod_end::{end_of, main_name};
@@ -125,7 +124,7 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         match forced.and_then(Result::ok) {
             Some(at) if at <= draft.now => draft.plan.delete.push(Deletion {
                 force: true,
-                ..deletion(ChildKind::Pod, &pod.name, &pod.uid)
+                ..Deletion::new(ChildKind::Pod, &pod.name, &pod.uid)
             }),
             Some(at) => draft.plan.requeue_at(at, "a pod that is deleted by force"),
             None => {}

@@ -9,12 +9,11 @@ use crate::job::{
 use crate::render;
 use crate::validate::ValidJob;
 
-use super::children::deletion;
 use super::draft::Draft;
 use super::gang;
 use super::observed::{ObjectRecord, Observed};
 use super::survey::{states, survey};
-use super::types::{ChildKind, Dangling, ObjectPatch};
+use super::types::{ChildKind, Dangling, Deletion, ObjectPatch};
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
 /// Of these only the existence is observed, so their content counts as up to date.
@@ -85,7 +84,7 @@ pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Rep
     for (object, referents) in dangling {
         let record = record_of(draft.observed, &object);
         if let Some(record) = record.filter(|record| !record.deleting) {
-            let deletion = deletion(object.kind.into(), &record.name, &record.uid);
+            let deletion = Deletion::new(object.kind.into(), &record.name, &record.uid);
             match draft.waits {
                 // Nothing is created now, so it is not known whether the referents can be created.
                 true => draft.plan.delete.push(deletion),
@@ -190,6 +189,6 @@ fn delete_unless<J: TrainingJob>(draft: &mut Draft<'_, J>, stays: impl Fn(Object
         draft
             .plan
             .delete
-            .extend(goes.map(|record| deletion(kind, &record.name, &record.uid)));
+            .extend(goes.map(|record| Deletion::new(kind, &record.name, &record.uid)));
     }
 }

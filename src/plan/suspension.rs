@@ -3,12 +3,11 @@
 use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
 use crate::job::{Milestone, TrainingJob};
 
-use super::children::deletion;
 use super::draft::Draft;
 use super::objects;
 use super::reasons;
 use super::recovery;
-use super::types::ChildKind;
+use super::types::{ChildKind, Deletion};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
@@ -39,12 +38,12 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft
         .plan
         .delete
-        .extend(pods.map(|p| deletion(ChildKind::Pod, &p.name, &p.uid)));
+        .extend(pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid)));
     let services = draft.observed.services.values().filter(|s| !s.deleting);
     draft
         .plan
         .delete
-        .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
+        .extend(services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid)));
     objects::end(draft);
 }
 

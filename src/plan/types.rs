@@ -85,6 +85,17 @@ pub struct Deletion {
     pub force: bool,
 }
 
+impl Deletion {
+    pub(super) fn new(kind: ChildKind, name: &str, uid: &str) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            force: false,
+        }
+    }
+}
+
 /// An object to delete if one of its referents cannot be created because another owner has the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dangling {

@@ -1,4 +1,4 @@
-//! A kind with roles from three fields, one of which is a list of groups that the job's user names.
+//! A kind with roles from three fields. Users name the groups in one of them, a list.
 
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::CustomResource;

@@ -165,18 +165,18 @@ fn a_restart_ends_with_the_replica_running_again() {
 /// An operator treats a larger number in a status as another writer's, and replaces it.
 #[test]
 fn no_number_of_restarts_is_written_that_would_not_be_believed() {
-    const MOST: i32 = 500_000_000;
+    const MAX_RESTARTS: i32 = 500_000_000;
     let mut w = PlanHarness::train("Worker=2:OnFailure", "restartScope: Replica").started();
     let pod = w.pod("worker-0").object();
     let container = &mut pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0];
     container.restart_count = i32::MAX;
     w.reconcile();
-    assert_eq!(w.status().restart_count, MOST);
-    assert_eq!(w.status().recovery.in_place["worker-0"], MOST);
+    assert_eq!(w.status().restart_count, MAX_RESTARTS);
+    assert_eq!(w.status().recovery.in_place["worker-0"], MAX_RESTARTS);
 
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").started();
     let mut status = w.status();
-    status.recovery.job = MOST;
+    status.recovery.job = MAX_RESTARTS;
     status.recovery.started.clear();
     w.edit(|job| job.status = Some(status));
     w.reconcile().finish_deletions().reconcile();

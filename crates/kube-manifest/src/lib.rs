@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod comment;
+mod file;
 mod finding;
 mod node;
 mod parser;
@@ -10,8 +11,9 @@ mod source;
 mod syntax_error;
 
 pub use comment::{Comment, comments};
+pub use file::MAX_FILE_BYTES;
 pub use finding::{Finding, Severity};
 pub use node::{Content, Entry, Node, Position, Positions};
 pub use parser::{MAX_DEPTH, MAX_VALUES, parse, parse_until_error};
-pub use source::{MAX_FILE_BYTES, Source, manifests_below, sources};
+pub use source::{Source, manifests_below, sources};
 pub use syntax_error::SyntaxError;

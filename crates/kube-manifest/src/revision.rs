@@ -3,10 +3,7 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use crate::source::{self, MAX_FILE_BYTES};
-
-/// A file's name and content.
-pub(crate) type File = (String, io::Result<Vec<u8>>);
+use crate::file::{File, MAX_FILE_BYTES, too_large};
 
 /// Returns true if an argument that is not a file may name a file or directory of a revision.
 pub(crate) fn may_be_revision(argument: &str) -> bool {
@@ -35,7 +32,7 @@ fn blob(name: &str) -> io::Result<Vec<u8>> {
     let size = git(&["cat-file", "-s", name])?;
     let size = String::from_utf8_lossy(&size).trim().parse::<u64>();
     if size.is_ok_and(|size| size > MAX_FILE_BYTES) {
-        return Err(source::too_large(MAX_FILE_BYTES));
+        return Err(too_large(MAX_FILE_BYTES));
     }
     git(&["cat-file", "blob", name])
 }

@@ -1,13 +1,11 @@
 //! The sources of manifests: files, directories, standard input and git revisions.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::revision::{self, File};
-
-/// The greatest number of bytes read of a file. Devices and pipes may be endless.
-pub const MAX_FILE_BYTES: u64 = 64 << 20;
+use crate::file::{File, MAX_FILE_BYTES, read_bounded};
+use crate::revision;
 
 /// A file's text, or the reason that it cannot be read.
 pub struct Source {
@@ -82,23 +80,6 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(fs::File::open(path)?, MAX_FILE_BYTES)
 }
 
-/// Reads all of `input`, which must have at most `max` bytes. One more byte is read to detect a larger input.
-fn read_bounded(input: impl Read, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    input.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max {
-        return Err(too_large(max));
-    }
-    Ok(bytes)
-}
-
-pub(crate) fn too_large(max: u64) -> io::Error {
-    io::Error::other(format!(
-        "must be at most {} MiB; split it into several files",
-        max >> 20
-    ))
-}
-
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
 ///
 /// Links to directories are not followed: they may lead back up.
@@ -152,30 +133,6 @@ fn reason(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Counts the bytes that are taken from an input without an end.
-    struct Endless(u64);
-
-    impl Read for Endless {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            buffer.fill(b'-');
-            self.0 += buffer.len() as u64;
-            Ok(buffer.len())
-        }
-    }
-
-    #[test]
-    fn an_input_without_an_end_is_read_up_to_the_bound() {
-        let mut input = Endless(0);
-        let error = read_bounded(&mut input, 2 << 20).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "must be at most 2 MiB; split it into several files"
-        );
-        assert_eq!(input.0, (2 << 20) + 1);
-        assert_eq!(read_bounded(&b"a: 1"[..], 4).unwrap(), b"a: 1");
-        assert!(read_bounded(&b"a: 12"[..], 4).is_err());
-    }
 
     #[test]
     fn a_file_is_read_when_its_turn_comes() {

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::host_names::HostNames;
 use super::references::Text;
-use super::volumes::{Mount, replace_paths};
 
 /// A variable's value in the pod's container, and its value in the local process.
 #[derive(Clone, Debug)]
@@ -169,11 +168,11 @@ impl Environment {
         }
     }
 
-    /// Replaces paths of mounts by the paths of the files here.
-    pub(super) fn replace_paths(&mut self, mounts: &[Mount]) {
+    /// Replaces paths of mounts by the paths of the files here. `replace` returns `None` for a value without paths.
+    pub(super) fn replace_paths(&mut self, replace: impl Fn(&str) -> Option<String>) {
         for variable in &mut self.variables {
             let value = variable.local.as_deref();
-            if let Some(replaced) = value.and_then(|value| replace_paths(value, mounts)) {
+            if let Some(replaced) = value.and_then(&replace) {
                 variable.local = Some(replaced);
                 FILES_ARE_ELSEWHERE.clone_into(&mut variable.why);
             }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::api::PodRef;
 use super::kill::{CALLERS, MARKER};
-use super::process::Launch;
+use super::launch::Launch;
 
 /// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. Waits
 /// up to a minute for a pod that is about to start.

@@ -76,6 +76,7 @@ mod exec;
 mod guard;
 mod host_names;
 mod kill;
+mod launch;
 mod lifecycle;
 mod logs;
 mod node;

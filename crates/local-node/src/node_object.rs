@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client, ResourceExt};
+use kube_schema::names::MAX_LABEL_CHARS;
 
 use super::api::{ApiError, PodApi};
 use super::config::NODE_AGENT;
@@ -64,7 +65,7 @@ pub async fn check_node_name(client: &Client, name: &str) -> Result<(), NodeName
 #[must_use]
 pub fn default_node_name() -> String {
     let machine = machine_name().to_lowercase().replace('_', "-");
-    let name: String = format!("local-{machine}").chars().take(63).collect();
+    let name: String = format!("local-{machine}").chars().take(MAX_LABEL_CHARS).collect();
     name.trim_end_matches(['-', '.']).to_owned()
 }
 
@@ -76,7 +77,7 @@ fn machine_name() -> String {
     let label: String = name
         .chars()
         .map(|c| if allowed(c) || ".-_".contains(c) { c } else { '-' })
-        .take(63)
+        .take(MAX_LABEL_CHARS)
         .collect();
     label.trim_matches(|c| !allowed(c)).to_owned()
 }

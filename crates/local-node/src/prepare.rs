@@ -12,7 +12,7 @@ use super::environment::{Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE
 use super::exec::Folders;
 use super::host_names::HostNames;
 use super::kill::MARKER;
-use super::process::Launch;
+use super::launch::Launch;
 use super::references::Text;
 use super::volumes::{self, Mount, replace_paths};
 
@@ -77,7 +77,7 @@ pub(super) fn prepare(
     let mut env = declared_environment(container, sources)?;
     env.replace_names(names);
     let mounts = mounts(container, sources.pod, &sources.contents, &host_variables.folders)?;
-    env.replace_paths(&mounts);
+    env.replace_paths(|value| replace_paths(value, &mounts));
     add_host_variables(&mut env, sources, config, host_variables);
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
 

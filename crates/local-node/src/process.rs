@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,19 +16,12 @@ use tokio::task::spawn_blocking;
 use super::event::{LogLine, NodeEvent, Stream};
 use super::exec::Opened;
 use super::guard::{Group, Guard};
+use super::launch::Launch;
 use super::logs::{LineSplitter, OutputLine, RunLog};
 
 /// The longest wait for output after the last process has ended. Output usually ends at once, unless a surviving
 /// process holds the pipe or the lines are not received.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Launch {
-    pub(super) program: String,
-    pub(super) args: Vec<String>,
-    pub(super) env: Vec<(String, String)>,
-    pub(super) directory: PathBuf,
-}
 
 /// The destinations of the output.
 pub(super) struct Output {

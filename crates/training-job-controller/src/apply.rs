@@ -20,9 +20,9 @@ use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 
 use super::answers::Answer;
-use super::cache::child::Child;
 use super::cache::children::{Children, OwnerRef, controller};
 use super::cache::list_epoch::ListEpoch;
+use super::cache::partial_child::Child;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::calls::Urgency;

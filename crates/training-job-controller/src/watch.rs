@@ -11,10 +11,10 @@ use training_job::api::labels;
 use training_job::job::{GangScheduler, TrainingJob};
 use training_job::plan::ChildKind;
 
-use super::cache::child::Child;
 use super::cache::children::OwnerRef;
 use super::cache::jobs;
 use super::cache::list_epoch::ObjectName;
+use super::cache::partial_child::Child;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;

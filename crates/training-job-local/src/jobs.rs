@@ -17,15 +17,12 @@ use training_job_controller::{DynKind, Operator, Options};
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
 use crate::RunError;
-use crate::run::{Run, changes};
+use crate::progress::namespace_of;
+use crate::run::{MAX_GRACE_PERIOD, Run, changes};
 
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
 /// cluster.
 const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
-
-/// The time that remaining replicas have to end by themselves at the end of a run, and the longest time between SIGTERM
-/// and SIGKILL.
-pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The number of unread lines of output at which processes are slowed down.
 const MAX_UNREAD_LINES: usize = 1_024;
@@ -229,10 +226,6 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     }
     let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
     Finding::locate(file, Severity::Error, document, errors)
-}
-
-pub(crate) fn namespace_of(job: &impl ResourceExt) -> String {
-    job.namespace().unwrap_or_else(|| "default".to_owned())
 }
 
 fn options(accelerators: Accelerators) -> Options {

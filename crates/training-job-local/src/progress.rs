@@ -35,7 +35,7 @@ struct Replica {
 impl Progress {
     /// Adds a job that should run to its end.
     pub(super) fn add_job(&mut self, job: &DynamicObject) {
-        let name = (crate::jobs::namespace_of(job), job.name_any());
+        let name = (namespace_of(job), job.name_any());
         self.jobs.insert(name, JobStatus::default());
     }
 
@@ -55,7 +55,7 @@ impl Progress {
 
     /// Records a pod. Returns the reason that it can never start on this machine, if any.
     pub(super) fn update_pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
-        let namespace = crate::jobs::namespace_of(pod);
+        let namespace = namespace_of(pod);
         let name = (namespace.clone(), pod.name_any());
         if gone {
             self.replicas.remove(&name);
@@ -134,4 +134,8 @@ fn dead_end(pod: &Pod) -> Option<String> {
     let mut waiting = containers.filter_map(|c| c.state.as_ref()?.waiting.as_ref());
     let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
     Some(dead.message.clone().unwrap_or_default())
+}
+
+pub(crate) fn namespace_of(job: &impl ResourceExt) -> String {
+    job.namespace().unwrap_or_else(|| "default".to_owned())
 }

@@ -1,6 +1,7 @@
 //! Running jobs: their events and the end of the run.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
@@ -16,10 +17,13 @@ use tokio::time::{Instant, sleep_until};
 use training_job::api::JobStatus;
 use training_job_controller::{DynKind, Operator};
 
-use super::progress::{Name, Progress};
-use crate::jobs::{MAX_GRACE_PERIOD, namespace_of};
+use super::progress::{Name, Progress, namespace_of};
 use crate::{RunError, RunEvent};
 use local_node::{Node, NodeEvent};
+
+/// The time that remaining replicas have to end by themselves at the end of a run, and the longest time between SIGTERM
+/// and SIGKILL.
+pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// A change of an object in the API.
 pub(super) enum Change {

@@ -1,18 +1,18 @@
 //! The four characters that distinguish the names of a job's pods from those of an earlier job of the same name.
 
-use training_job::{FieldErrors, Rule};
+use training_job::{Complaint, FieldErrors, Rule};
 
 /// The field with the runtime ID. It is set in objects that the old operator has processed.
 const FIELD: &str = "RuntimeId";
 
-const BAD: [&str; 2] = [
-    "must be at most 8 lower-case letters and digits, because it is part of names",
-    "correct it, or remove the field",
-];
-const FIXED: [&str; 2] = [
-    "must not change, because it is part of the names of pods",
-    "create another job with the new value",
-];
+const INVALID_ID: Complaint = Complaint {
+    problem: "must be at most 8 lower-case letters and digits, because it is part of names",
+    remedy: "correct it, or remove the field",
+};
+const ID_CHANGED: Complaint = Complaint {
+    problem: "must not change, because it is part of the names of pods",
+    remedy: "create another job with the new value",
+};
 
 /// Returns the job's own runtime ID, or four characters of `[0-9a-z]` that are derived from its UID.
 pub(crate) fn of(own: Option<&str>, uid: Option<&str>) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
     let fits =
         |own: &str| own.len() <= 8 && own.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     if own.is_some_and(|own| !fits(own)) {
-        errors.push(format!("spec.{FIELD}"), BAD[0], BAD[1]);
+        errors.push_complaint(format!("spec.{FIELD}"), &INVALID_ID);
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn rules(field: &str) -> [Rule; 2] {
         "has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
     );
     [
-        Rule::new(fits, BAD.join("; ")).at(field),
-        Rule::new(stays, FIXED.join("; ")).at(field),
+        Rule::new(fits, INVALID_ID.message()).at(field),
+        Rule::new(stays, ID_CHANGED.message()).at(field),
     ]
 }
 

@@ -9,34 +9,15 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use training_job::api::variable;
-use training_job::{Replica, Role, SettingDefinition, Settings, Topology};
+use training_job::{Replica, Role, Topology};
 
-use crate::job::LAUNCHER;
 use crate::objects;
-
-/// The image that installs `kubectl` for the launcher.
-pub(crate) const DELIVERY_IMAGE: SettingDefinition = SettingDefinition::new(
-    "mpi-kubectl-delivery-image",
-    "kubeflow/kubectl-delivery:latest",
-    "Image of the init container that installs kubectl in an MPIJob's launcher",
-);
-
-/// The operator's own image, if it installs the launcher's remote shell.
-pub(crate) const SHELL_IMAGE: SettingDefinition = SettingDefinition::new(
-    "mpi-remote-shell-image",
-    "",
-    "Image of this operator, to install its remote shell in an MPIJob's launcher instead of kubectl; if empty, \
-     --mpi-kubectl-delivery-image installs kubectl. The operator must be allowed to get pods/exec",
-);
+use crate::roles::{LAUNCHER, requests_gpu};
+use crate::settings::{DELIVERY_IMAGE, SHELL_IMAGE, is_own_shell};
 
 /// The init container that installs the launcher's `kubectl`, or the operator's own program.
 pub(crate) const DELIVERY: &str = "kubectl-delivery";
 pub(crate) const OWN_DELIVERY: &str = "remote-shell";
-
-/// Returns true if the operator's own program is the launcher's remote shell.
-pub(crate) fn is_own_shell(settings: &Settings) -> bool {
-    !settings.get(&SHELL_IMAGE).is_empty()
-}
 
 const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
@@ -92,15 +73,6 @@ fn sets(role: &Role<'_>, name: &str) -> bool {
     let main = role.main_container().into_iter();
     let mut variables = main.flat_map(|container| container.env.iter().flatten());
     variables.any(|variable| variable.name == name)
-}
-
-/// Returns true if a container of the role has a limit on GPUs. Processes then run in it as well.
-pub(crate) fn requests_gpu(role: &Role<'_>) -> bool {
-    let containers = role.template().spec.iter().flat_map(|spec| &spec.containers);
-    let limits = containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
-    limits
-        .flat_map(BTreeMap::keys)
-        .any(|resource| resource.contains("gpu"))
 }
 
 /// Mounts the job's ConfigMap into a pod. A worker without a command gets one that sleeps. A launcher gets its

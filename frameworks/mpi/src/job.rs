@@ -14,10 +14,8 @@ use training_job::{
     Replicas, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
-use crate::{environment, objects};
-
-pub(crate) const LAUNCHER: &str = "Launcher";
-pub(crate) const WORKER: &str = "Worker";
+use crate::roles::{LAUNCHER, WORKER};
+use crate::{environment, objects, settings};
 
 const NO_SUCH_CONTAINER: [&str; 2] = [
     "must be the name of a container of the workers",
@@ -193,7 +191,7 @@ impl TrainingJob for MPIJob {
         ])
         .names_replicas()
         .annotated_fields(&["launcherCreationPolicy"])
-        .settings(&[environment::DELIVERY_IMAGE, environment::SHELL_IMAGE]);
+        .settings(&[settings::DELIVERY_IMAGE, settings::SHELL_IMAGE]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| {

@@ -6,6 +6,8 @@ mod job;
 #[cfg(feature = "local")]
 mod local;
 mod objects;
+mod roles;
+mod settings;
 
 pub use job::{MPIJob, MPIJobSpec};
 #[cfg(feature = "local")]

@@ -8,8 +8,8 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::{Value, json};
 use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Topology};
 
-use crate::environment::{is_own_shell, requests_gpu};
-use crate::job::{LAUNCHER, WORKER};
+use crate::roles::{LAUNCHER, WORKER, requests_gpu};
+use crate::settings::is_own_shell;
 
 pub(crate) const ACCOUNT: ObjectKind = ObjectKind::of::<ServiceAccount>();
 pub(crate) const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();

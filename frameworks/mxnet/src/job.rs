@@ -203,7 +203,7 @@ impl JobMode {
     }
 }
 
-pub(crate) fn is_training(job: &MXJob) -> bool {
+fn is_training(job: &MXJob) -> bool {
     job.spec.mode() == Some(JobMode::Train)
 }
 

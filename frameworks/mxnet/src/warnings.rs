@@ -2,12 +2,11 @@
 
 use training_job::{FieldErrors, Topology};
 
-use crate::MXJob;
 use crate::environment::TUNER_SERVER_KEY;
-use crate::job::is_training;
+use crate::{JobMode, MXJob};
 
 pub(crate) fn add(job: &MXJob, topology: &Topology<'_>, warnings: &mut FieldErrors) {
-    if is_training(job) {
+    if job.spec.mode() == Some(JobMode::Train) {
         check_roles(topology, warnings);
     }
     for role in topology.roles.iter().filter(|role| role.replicas > 0) {

@@ -4,7 +4,7 @@ use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::schema;
-use training_job::{FieldErrors, Rule, Topology, TrainingJob, any_with_replicas};
+use training_job::{Complaint, FieldErrors, Rule, Topology, TrainingJob, any_with_replicas};
 
 use crate::PyTorchJob;
 use crate::environment::WORKER;
@@ -13,12 +13,15 @@ use crate::environment::WORKER;
 const C10D: &str = "c10d";
 const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
 
-const BOUNDS: [&str; 2] = ["must be at most maxReplicas", "lower it, or raise maxReplicas"];
+const MIN_ABOVE_MAX: Complaint = Complaint {
+    problem: "must be at most maxReplicas",
+    remedy: "lower it, or raise maxReplicas",
+};
 
-const TOO_MANY: [&str; 2] = [
-    "must be at least the number of workers, because further workers would not train",
-    "raise it, or use fewer workers",
-];
+const TOO_MANY_WORKERS: Complaint = Complaint {
+    problem: "must be at least the number of workers, because further workers would not train",
+    remedy: "raise it, or use fewer workers",
+};
 
 /// The bounds for the number of workers, and the place of their rendezvous.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -130,14 +133,14 @@ impl ElasticPolicy {
         if let (Some(min), Some(max)) = (self.min_replicas, self.max_replicas)
             && min > max
         {
-            errors.push("spec.elasticPolicy.minReplicas", BOUNDS[0], BOUNDS[1]);
+            errors.push_complaint("spec.elasticPolicy.minReplicas", &MIN_ABOVE_MAX);
         }
         let max_replicas = self
             .max_replicas
             .and_then(|n| u32::try_from(n).ok())
             .filter(|max_replicas| *max_replicas > 0);
         if max_replicas.is_some_and(|max_replicas| topology.replicas(WORKER) > max_replicas) {
-            errors.push("spec.elasticPolicy.maxReplicas", TOO_MANY[0], TOO_MANY[1]);
+            errors.push_complaint("spec.elasticPolicy.maxReplicas", &TOO_MANY_WORKERS);
         }
     }
 
@@ -149,8 +152,8 @@ impl ElasticPolicy {
         let more = any_with_replicas(&PyTorchJob::FRAMEWORK, &[WORKER], &format!("> {max}.value()"));
         let enough = format!("!{max}.hasValue() || !{more}");
         [
-            Rule::new(in_order, BOUNDS.join("; ")).at("elasticPolicy.minReplicas"),
-            Rule::new(enough, TOO_MANY.join("; ")).at("elasticPolicy.maxReplicas"),
+            Rule::new(in_order, MIN_ABOVE_MAX.message()).at("elasticPolicy.minReplicas"),
+            Rule::new(enough, TOO_MANY_WORKERS.message()).at("elasticPolicy.maxReplicas"),
         ]
     }
 }

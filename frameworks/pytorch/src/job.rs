@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaState, Replicas,
-    Requirement, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Complaint, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica,
+    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use crate::ElasticPolicy;
@@ -15,14 +15,14 @@ use crate::environment::{self, MASTER, WORKER};
 use crate::{objects, waiting, warnings};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
-const PROCESSES: [&str; 2] = [
-    "must be auto, cpu, gpu, or a number of 1 or more in quotes",
-    "use auto for a process per GPU, or per CPU without GPUs",
-];
-const TWO_NUMBERS: [&str; 2] = [
-    "must not be set together with spec.nprocPerNode, which replaces it",
-    "remove it",
-];
+const INVALID_PROCESSES: Complaint = Complaint {
+    problem: "must be auto, cpu, gpu, or a number of 1 or more in quotes",
+    remedy: "use auto for a process per GPU, or per CPU without GPUs",
+};
+const TWO_NUMBERS_OF_PROCESSES: Complaint = Complaint {
+    problem: "must not be set together with spec.nprocPerNode, which replaces it",
+    remedy: "remove it",
+};
 
 /// A distributed job of PyTorch.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,12 +150,12 @@ impl TrainingJob for PyTorchJob {
             && !WORDS.contains(&processes.as_str())
             && number(processes).is_none()
         {
-            errors.push("spec.nprocPerNode", PROCESSES[0], PROCESSES[1]);
+            errors.push_complaint("spec.nprocPerNode", &INVALID_PROCESSES);
         }
         if let Some(policy) = &self.spec.elastic_policy {
             policy.check(topology, errors);
             if policy.n_proc_per_node.is_some() && self.spec.nproc_per_node.is_some() {
-                errors.push("spec.elasticPolicy.nProcPerNode", TWO_NUMBERS[0], TWO_NUMBERS[1]);
+                errors.push_complaint("spec.elasticPolicy.nProcPerNode", &TWO_NUMBERS_OF_PROCESSES);
             }
         }
     }
@@ -166,8 +166,8 @@ impl TrainingJob for PyTorchJob {
         let one =
             "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
         let mut rules = vec![
-            Rule::new(known, PROCESSES.join("; ")).at("nprocPerNode"),
-            Rule::new(one, TWO_NUMBERS.join("; ")).at("elasticPolicy.nProcPerNode"),
+            Rule::new(known, INVALID_PROCESSES.message()).at("nprocPerNode"),
+            Rule::new(one, TWO_NUMBERS_OF_PROCESSES.message()).at("elasticPolicy.nProcPerNode"),
         ];
         rules.extend(ElasticPolicy::rules());
         rules

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
-    FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
+    Complaint, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
     Requirement, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 use training_job::{Rule, roles_named};
@@ -19,10 +19,10 @@ const EVALUATOR: &str = "Evaluator";
 /// A job must have one of these roles.
 const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
 
-const TWO_CHIEFS: [&str; 2] = [
-    "must not have both Chief and Master, which are names of one role",
-    "remove one of them",
-];
+const TWO_CHIEFS: Complaint = Complaint {
+    problem: "must not have both Chief and Master, which are names of one role",
+    remedy: "remove one of them",
+};
 
 /// A distributed job of TensorFlow.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,13 +111,13 @@ impl TrainingJob for TFJob {
         errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
         let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
         if topology.roles.iter().filter(is_chief).count() > 1 {
-            errors.push(Self::FRAMEWORK.roles_path(), TWO_CHIEFS[0], TWO_CHIEFS[1]);
+            errors.push_complaint(Self::FRAMEWORK.roles_path(), &TWO_CHIEFS);
         }
     }
 
     fn rules() -> Vec<Rule> {
         let one_chief = format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS));
-        vec![Rule::new(one_chief, TWO_CHIEFS.join("; ")).at(Self::FRAMEWORK.roles_field)]
+        vec![Rule::new(one_chief, TWO_CHIEFS.message()).at(Self::FRAMEWORK.roles_field)]
     }
 
     fn requirements() -> Vec<Requirement<Self>> {

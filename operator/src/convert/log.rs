@@ -1,8 +1,7 @@
 //! Collects the findings of a conversion.
 
 use kube_manifest::{Finding, Position, Severity};
-
-use super::unknown;
+use training_job::validate::UNKNOWN_FIELD;
 
 /// The findings of one document, and its position.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl<'a> Log<'a> {
 
     /// Reports an error that `validate` found in the new object.
     pub(super) fn rejected(&mut self, finding: Finding) {
-        let remedy = match unknown::is_unknown(&finding) {
+        let remedy = match is_unknown(&finding) {
             true => format!("{}, or remove the field with --lossy", finding.remedy),
             false => finding.remedy,
         };
@@ -111,4 +110,9 @@ impl<'a> Log<'a> {
             remedy: remedy.to_owned(),
         });
     }
+}
+
+/// Returns true if an error concerns a field that is in no schema. A misspelled field stays an error.
+pub(super) fn is_unknown(error: &Finding) -> bool {
+    error.problem == UNKNOWN_FIELD && !error.remedy.starts_with("did you mean")
 }

@@ -14,7 +14,7 @@ mod policies;
 mod template;
 mod tree;
 mod unknown;
-mod versions;
+pub(crate) mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,6 @@ use crate::{report, write};
 use document::{Problem, convert, documents};
 use log::Log;
 pub(crate) use policies::RUN_POLICY_FIELDS;
-pub(crate) use versions::{Unserved, unserved};
 
 const HELP: &str = "\
 Jobs of every released version are converted to kubeflow.org/v1 with a runPolicy:

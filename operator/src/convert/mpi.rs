@@ -1,13 +1,13 @@
 //! Converts the MPIJobs of four operators: with one pod template (`v1alpha1`), with roles (`v1alpha2`, KubeDL), and
 //! with roles that connect by SSH (`v2beta1`).
 
-use kube_manifest::{Content, Entry, Node, Position};
+use kube_manifest::{Content, Node, Position};
 
 use super::log::Log;
 use super::mapped::{self, KUBEDL_MPI, MPI, keep_policy, keep_restart};
-use super::policies::{RUN_POLICY_FIELDS, keep_clean_up, move_fields, remove_unused, take_restart_policy};
+use super::policies::{RUN_POLICY_FIELDS, keep_clean_up, move_fields, remove_unused};
 use super::template;
-use super::tree::{below, child, entry, has, index, insert, items, put, scalar, take, text};
+use super::tree::{below, child, has, items, scalar, take, text};
 
 const OPERATOR: &str = "mpi-operator";
 
@@ -199,41 +199,4 @@ fn runs_program(container: &Node, program: &str) -> bool {
         let mut parts = text(word).unwrap_or_default().split([' ', '/', ';', '&']);
         parts.any(|part| part == program)
     })
-}
-
-/// Returns a role with this template.
-pub(super) fn role(name: &str, replicas: i64, policy: &str, template: Entry) -> Entry {
-    let mut role = Node {
-        at: template.at,
-        content: Content::Map(Vec::new()),
-    };
-    put(&mut role, entry("replicas", scalar(replicas)));
-    put(&mut role, entry("restartPolicy", scalar(policy)));
-    put(&mut role, template);
-    entry(name, role)
-}
-
-/// Puts the roles Launcher and Worker in place of the template.
-pub(super) fn put_roles(spec: &mut Node, mut launcher: Entry, worker: Entry, replicas: i64) {
-    let place = index(spec, "slotsPerWorker").map_or(usize::MAX, |at| at + 1);
-    let mut of_launcher = Node {
-        at: launcher.at,
-        content: Content::Map(vec![launcher.clone()]),
-    };
-    let named = take_restart_policy(&mut of_launcher);
-    let policy = match named {
-        Some((_, word)) if word == "Never" => "Never",
-        _ => "OnFailure",
-    };
-    if let Some(template) = take(&mut of_launcher, "template") {
-        launcher = template;
-    }
-    let roles = Node {
-        at: launcher.at,
-        content: Content::Map(vec![
-            role("Launcher", 1, policy, launcher),
-            role("Worker", replicas, "Always", worker),
-        ]),
-    };
-    insert(spec, place, entry(SPECS, roles));
 }

@@ -5,9 +5,11 @@ use kube_manifest::{Content, Entry, Node, Position};
 use serde_json::Value;
 
 use super::log::Log;
-use super::mpi::put_roles;
+use super::mapped::MPI;
 use super::policies::take_restart_policy;
-use super::tree::{below, child, entry, has, integer, items, mapping, put, scalar, take, text};
+use super::tree::{
+    below, child, entry, has, index, insert, integer, items, mapping, put, scalar, take, text,
+};
 
 /// The default number of devices of a node. The mpi-operator's manifests set it by `--gpus-per-node` and
 /// `--processing-units-per-node`.
@@ -231,4 +233,41 @@ fn worker(template: Entry, units: Option<i64>, resource: &str) -> Entry {
         }
     }
     template
+}
+
+/// Returns a role with this template.
+fn role(name: &str, replicas: i64, policy: &str, template: Entry) -> Entry {
+    let mut role = Node {
+        at: template.at,
+        content: Content::Map(Vec::new()),
+    };
+    put(&mut role, entry("replicas", scalar(replicas)));
+    put(&mut role, entry("restartPolicy", scalar(policy)));
+    put(&mut role, template);
+    entry(name, role)
+}
+
+/// Puts the roles Launcher and Worker in place of the template.
+fn put_roles(spec: &mut Node, mut launcher: Entry, worker: Entry, replicas: i64) {
+    let place = index(spec, "slotsPerWorker").map_or(usize::MAX, |at| at + 1);
+    let mut of_launcher = Node {
+        at: launcher.at,
+        content: Content::Map(vec![launcher.clone()]),
+    };
+    let named = take_restart_policy(&mut of_launcher);
+    let policy = match named {
+        Some((_, word)) if word == "Never" => "Never",
+        _ => "OnFailure",
+    };
+    if let Some(template) = take(&mut of_launcher, "template") {
+        launcher = template;
+    }
+    let roles = Node {
+        at: launcher.at,
+        content: Content::Map(vec![
+            role("Launcher", 1, policy, launcher),
+            role("Worker", replicas, "Always", worker),
+        ]),
+    };
+    insert(spec, place, entry(MPI.specs, roles));
 }

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use kube_manifest::{Content, Finding, Node};
+use kube_manifest::{Content, Node};
 use kube_schema::{field, item};
 use training_job::validate::UNKNOWN_FIELD;
 
 use crate::check::DocumentCheck;
 
-use super::log::Log;
+use super::log::{Log, is_unknown};
 use super::tree::{child, items};
-
-/// Returns true if an error concerns a field that is in no schema. A misspelled field stays an error.
-pub(super) fn is_unknown(error: &Finding) -> bool {
-    error.problem == UNKNOWN_FIELD && !error.remedy.starts_with("did you mean")
-}
 
 /// Removes fields that are in no schema from a job, or from the jobs of a list.
 pub(super) fn remove(node: &mut Node, path: &str, log: &mut Log<'_>, check: &mut DocumentCheck) {

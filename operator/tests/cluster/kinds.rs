@@ -68,7 +68,6 @@ fn operator(plane: &ControlPlane, arguments: &[&str]) -> Background {
     )
 }
 
-// Matrix: F5
 #[tokio::test]
 async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
     let plane = ControlPlane::shared().await;

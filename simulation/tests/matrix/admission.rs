@@ -9,7 +9,7 @@ use crate::harness::{created_and_deleted, event_count, policy, settle_and_check}
 
 /// A quota allows a limited number of pods, from none to all but one, and later all.
 #[tokio::test(start_paused = true)]
-async fn h1_a_quota_lets_in_some_of_many() {
+async fn a_quota_lets_in_some_of_many() {
     for quota in [0, 1, 5, 11] {
         let mut sim = Simulation::new(|_, _| Succeeds(500));
         let mut left = quota;
@@ -44,7 +44,7 @@ async fn h1_a_quota_lets_in_some_of_many() {
 
 /// A policy denies the pods until it is changed. Jobs with a deadline end at the deadline.
 #[tokio::test(start_paused = true)]
-async fn h2_policy_denies_pods() {
+async fn policy_denies_pods() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.network
         .fail_next("create", "pods", usize::MAX, Refused(403, "Forbidden"));
@@ -62,7 +62,7 @@ async fn h2_policy_denies_pods() {
 
 /// A webhook denies pods with any status code, one pod or all.
 #[tokio::test(start_paused = true)]
-async fn h3_a_webhook_denies_with_any_code() {
+async fn a_webhook_denies_with_any_code() {
     for code in [400, 402, 403, 418, 451, 499] {
         let mut sim = Simulation::new(|_, _| Runs);
         sim.network
@@ -81,7 +81,7 @@ async fn h3_a_webhook_denies_with_any_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h4_a_quota_lets_in_some_services() {
+async fn a_quota_lets_in_some_services() {
     let mut sim = Simulation::new(|_, _| Runs);
     let mut left = 2;
     sim.network.add_rule(move |call| {
@@ -103,7 +103,7 @@ async fn h4_a_quota_lets_in_some_services() {
 
 /// A pod refers to an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
 #[tokio::test(start_paused = true)]
-async fn h5_what_a_pod_names_is_missing() {
+async fn what_a_pod_names_is_missing() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.network
         .fail_next("create", "pods", usize::MAX, Refused(403, "Forbidden"));

@@ -13,7 +13,7 @@ use crate::harness::{
 
 /// A user labels the job while each status write is in flight, so that the API server refuses the write.
 #[tokio::test(start_paused = true)]
-async fn b1_the_job_changes_while_its_status_is_on_its_way() {
+async fn the_job_changes_while_its_status_is_on_its_way() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.network
@@ -39,7 +39,7 @@ async fn b1_the_job_changes_while_its_status_is_on_its_way() {
 
 /// The watch does not deliver the change that led to the conflict, so the operator reads the job.
 #[tokio::test(start_paused = true)]
-async fn b1_the_job_has_changed_and_nothing_tells() {
+async fn the_job_has_changed_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.advance(100).await;
@@ -59,7 +59,7 @@ async fn b1_the_job_has_changed_and_nothing_tells() {
 /// Responses are lost, and watches are silent. The operator learns only that the names of the objects it created are
 /// taken.
 #[tokio::test(start_paused = true)]
-async fn b2_what_it_has_made_is_there_already() {
+async fn what_it_has_made_is_there_already() {
     for fault in [ResetAfter, Unanswered] {
         let mut sim = Simulation::new(succeeds);
         sim.advance(5).await;
@@ -87,7 +87,7 @@ async fn b2_what_it_has_made_is_there_already() {
 /// The response to the creation was lost, watches do not deliver the pod, and a user deletes it, which takes a
 /// minute.
 #[tokio::test(start_paused = true)]
-async fn b2_what_it_has_made_is_there_and_is_going() {
+async fn what_it_has_made_is_there_and_is_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
     sim.advance(5).await;
     sim.network.fail_next("create", "pods", 1, Unanswered);
@@ -120,7 +120,7 @@ fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
 /// The job gets an event and no condition, because the object may be deleted at any moment, and the other replicas
 /// run.
 #[tokio::test(start_paused = true)]
-async fn b3_a_strangers_object_has_the_name() {
+async fn a_strangers_object_has_the_name() {
     for plural in ["pods", "services"] {
         for kind in ["", "MXJob", "Service"] {
             let mut sim = Simulation::new(|_, _| Runs);
@@ -167,7 +167,7 @@ async fn b3_a_strangers_object_has_the_name() {
 /// Each attempt costs two calls for each name, even if the job changes meanwhile. Other children are created at once.
 /// An edit of the spec triggers an attempt, because it may fix the cause.
 #[tokio::test(start_paused = true)]
-async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
+async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     let mut sim = Simulation::new(|_, _| Runs);
     for replica in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
         let name = format!("job-{replica}");
@@ -202,7 +202,7 @@ async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
 
 /// The job's pods take a minute to stop, and the job is created again immediately.
 #[tokio::test(start_paused = true)]
-async fn b4_its_predecessors_pods_are_still_going() {
+async fn its_predecessors_pods_are_still_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
@@ -238,7 +238,7 @@ async fn b4_its_predecessors_pods_are_still_going() {
 
 /// Pods are removed before the operator deletes them, and a job before the operator writes its status.
 #[tokio::test(start_paused = true)]
-async fn b13_what_it_writes_to_is_gone() {
+async fn what_it_writes_to_is_gone() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &[("Scheduler", 1), ("Worker", 3)])).await;
     sim.advance(10).await;
@@ -299,7 +299,7 @@ async fn b13_what_it_writes_to_is_gone() {
 /// A pod is removed while the operator deletes it, and no watch delivers it. The next pod is created when the
 /// response comes.
 #[tokio::test(start_paused = true)]
-async fn b13_what_it_deletes_is_gone_before_it_hears_of_it() {
+async fn what_it_deletes_is_gone_before_it_hears_of_it() {
     let mut sim = Simulation::new(|name, attempt| match attempt {
         0 if name.ends_with("worker-0") => Fails(137, 10),
         _ => Runs,

@@ -11,7 +11,7 @@ use training_job_simulation::invariants::AllowedStaleness;
 /// All connections break, and new ones are refused for seconds. The server has lost its history, so watches cannot
 /// resume.
 #[tokio::test(start_paused = true)]
-async fn d1_the_server_is_started_anew() {
+async fn the_server_is_started_anew() {
     for at in [0, 1, 2, 50, 101, 201] {
         let mut sim = Simulation::new(succeeds);
         sim.create(train("job", &SMALL)).await;
@@ -33,7 +33,7 @@ async fn d1_the_server_is_started_anew() {
 
 /// No call gets a response for an hour. Meanwhile pods fail and succeed, and jobs are created.
 #[tokio::test(start_paused = true)]
-async fn d2_the_server_is_away_for_an_hour() {
+async fn the_server_is_away_for_an_hour() {
     let mut sim = Simulation::new(|name, attempt| match attempt {
         0 if name.ends_with("worker-1") => training_job_simulation::faults::PodFate::Fails(137, 60),
         _ if name.starts_with("ends") => Succeeds(120),
@@ -77,7 +77,7 @@ async fn d2_the_server_is_away_for_an_hour() {
 
 /// The API server drops its history while the operator is disconnected. The operator lists once, and continues.
 #[tokio::test(start_paused = true)]
-async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
+async fn the_history_is_forgotten_while_it_is_cut_off() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
@@ -96,7 +96,7 @@ async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
 
 /// For ten minutes all writes fail, and all reads succeed.
 #[tokio::test(start_paused = true)]
-async fn d6_there_is_no_space_left() {
+async fn there_is_no_space_left() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("early", &SMALL)).await;
     sim.advance(50).await;
@@ -120,7 +120,7 @@ async fn d6_there_is_no_space_left() {
 
 /// A webhook for pods gives no response, and later the one for jobs' statuses too. The job has an event for its pods.
 #[tokio::test(start_paused = true)]
-async fn d7_a_webhook_is_down() {
+async fn a_webhook_is_down() {
     let down = Refused(500, "failed calling webhook: context deadline exceeded");
     for statuses in [false, true] {
         let mut sim = Simulation::new(succeeds);
@@ -142,7 +142,7 @@ async fn d7_a_webhook_is_down() {
 
 /// Every second call is denied.
 #[tokio::test(start_paused = true)]
-async fn d8_most_calls_are_turned_away() {
+async fn most_calls_are_turned_away() {
     let mut sim = Simulation::without_operator(succeeds);
     let mut number = 0_u64;
     sim.network.add_rule(move |_| {
@@ -166,7 +166,7 @@ async fn d8_most_calls_are_turned_away() {
 /// The schema of the kind was tightened. Stored objects are no longer valid, and status writes are refused, for one job
 /// or for all. The job has no condition, because it cannot be stored.
 #[tokio::test(start_paused = true)]
-async fn d9_statuses_are_not_valid_any_more() {
+async fn statuses_are_not_valid_any_more() {
     let invalid: CallFault = Refused(422, "Invalid");
     let mut sim = Simulation::new(succeeds);
     sim.create(train("early", &SMALL)).await;
@@ -192,7 +192,7 @@ async fn d9_statuses_are_not_valid_any_more() {
 /// The cluster is restored to an earlier moment. Deleted objects are back with their old UIDs, newer objects are
 /// gone, and a recorded end is undone. Resource versions continue, as they should, or fall back.
 #[tokio::test(start_paused = true)]
-async fn d5_etcd_is_restored_from_a_backup() {
+async fn etcd_is_restored_from_a_backup() {
     for versions in [Versions::GoOn, Versions::GoBack] {
         for (saved, at) in [(0, 20), (10, 20), (10, 110), (50, 230), (10, 600)] {
             let mut sim = Simulation::with_setup(Setup {

@@ -34,7 +34,7 @@ fn calls(sim: &Simulation, plural: &str) -> (usize, usize) {
 
 /// A server responds to a delete with the object, or with a status.
 #[tokio::test(start_paused = true)]
-async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
+async fn a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
     for plural in ["pods", "services"] {
         let mut sim = sim(plural).await;
         sim.network.fail_next("delete", plural, usize::MAX, Status);
@@ -47,7 +47,7 @@ async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
 
 /// A failure in a body with the status code of a success is still a failure.
 #[tokio::test(start_paused = true)]
-async fn b10_a_status_that_speaks_of_failure_is_none() {
+async fn a_status_that_speaks_of_failure_is_none() {
     for plural in ["pods", "services"] {
         let mut sim = sim(plural).await;
         sim.network
@@ -67,7 +67,7 @@ async fn b10_a_status_that_speaks_of_failure_is_none() {
 /// Another object has the name by now. One read finds that out. The job ignores the object until it needs the name
 /// again.
 #[tokio::test(start_paused = true)]
-async fn b13_what_it_deletes_has_made_room_for_another() {
+async fn what_it_deletes_has_made_room_for_another() {
     let mut sim = sim("pods").await;
     assert!(remove(&sim, "pods", "job-worker-1").await);
     let another = job::foreign("pods", &json!({"name": "job-worker-1"}));
@@ -87,7 +87,7 @@ async fn b13_what_it_deletes_has_made_room_for_another() {
 /// A conflict does not reveal the state of the object, so it is read. It counts as deleted only if it is gone, or if
 /// another object has its name.
 #[tokio::test(start_paused = true)]
-async fn b13_a_delete_conflicts() {
+async fn a_delete_conflicts() {
     let conflict = |sim: &Simulation, fault: CallFault| sim.network.fail_next("delete", "services", 1, fault);
     // The delete took effect despite the conflict.
     let mut it = sim("services").await;
@@ -120,7 +120,7 @@ async fn b13_a_delete_conflicts() {
 
 /// After other errors, nothing is read.
 #[tokio::test(start_paused = true)]
-async fn b6_a_refused_delete_is_tried_again_without_a_read() {
+async fn a_refused_delete_is_tried_again_without_a_read() {
     for fault in [Refused(500, "InternalError"), Refused(403, "Forbidden")] {
         let mut sim = sim("pods").await;
         sim.network.fail_next("delete", "pods", 2, fault.clone());

@@ -10,7 +10,7 @@ use crate::harness::{edit, event_count, policy, settle_and_check, worker};
 /// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned
 /// up. The job gets one event, and no condition, because the job itself is correct.
 #[tokio::test(start_paused = true)]
-async fn b12_a_right_is_taken_away_and_given_back() {
+async fn a_right_is_taken_away_and_given_back() {
     let rights = [
         ("create", "pods"),
         ("create", "services"),
@@ -57,7 +57,7 @@ async fn b12_a_right_is_taken_away_and_given_back() {
 
 /// The API server does not serve the kind for a while. The job's pods keep running.
 #[tokio::test(start_paused = true)]
-async fn b14_the_kind_is_not_served_for_a_while() {
+async fn the_kind_is_not_served_for_a_while() {
     let mut sim = Simulation::new(|_, _| Succeeds(300));
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
@@ -83,7 +83,7 @@ async fn b14_the_kind_is_not_served_for_a_while() {
 /// A proxy between the operator and the API server responds with 404 to lists of pods. If the operator treated that
 /// as a cluster without pods, it would restart running jobs.
 #[tokio::test(start_paused = true)]
-async fn b14_pods_that_are_not_found_are_not_taken_for_gone() {
+async fn pods_that_are_not_found_are_not_taken_for_gone() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.create(train("job", &SMALL)).await;
     sim.advance(30).await;
@@ -153,13 +153,13 @@ async fn one_pod_is_refused(fault: training_job_simulation::faults::CallFault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b15_an_object_is_too_large() {
+async fn an_object_is_too_large() {
     one_pod_is_refused(Refused(413, "RequestEntityTooLarge")).await;
 }
 
 /// The first of a hundred pods is refused, for a reason that does not affect the others.
 #[tokio::test(start_paused = true)]
-async fn b16_a_refused_object_keeps_no_other_waiting() {
+async fn a_refused_object_keeps_no_other_waiting() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.network
         .fail_next("create", "pods", 1, Refused(422, "Invalid"));
@@ -174,6 +174,6 @@ async fn b16_a_refused_object_keeps_no_other_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b16_an_object_is_invalid() {
+async fn an_object_is_invalid() {
     one_pod_is_refused(Refused(422, "Invalid")).await;
 }

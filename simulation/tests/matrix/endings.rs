@@ -9,7 +9,7 @@ use crate::harness::{PodFates, call, edit, event_count, policy, settle_and_check
 
 /// The call at which the job is deleted gets no response, with or without its effect. Other calls in flight continue.
 #[tokio::test(start_paused = true)]
-async fn g1_it_is_deleted_at_each_call_of_its_making() {
+async fn it_is_deleted_at_each_call_of_its_making() {
     // Four services, four pods, their events, and the status.
     for at in 0..11 {
         for fault in [Lost, Unanswered] {
@@ -38,7 +38,7 @@ async fn g1_it_is_deleted_at_each_call_of_its_making() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g2_it_is_deleted_in_each_way() {
+async fn it_is_deleted_in_each_way() {
     for how in ["Background", "Foreground", "Orphan"] {
         for at in [1, 10, 150, 250] {
             let mut sim = Simulation::new(succeeds);
@@ -62,7 +62,7 @@ async fn g2_it_is_deleted_in_each_way() {
 
 /// A finalizer keeps a job that is being deleted, while its pods are deleted and end.
 #[tokio::test(start_paused = true)]
-async fn g6_a_finalizer_keeps_it_for_hours() {
+async fn a_finalizer_keeps_it_for_hours() {
     let mut sim = Simulation::new(|name, _| {
         if name.ends_with("worker-1") {
             Fails(137, 60)
@@ -89,7 +89,7 @@ async fn g6_a_finalizer_keeps_it_for_hours() {
 /// A terminating namespace refuses every new object, then all its objects go. (The cause that a real server adds is
 /// tested there.)
 #[tokio::test(start_paused = true)]
-async fn g7_its_namespace_is_going() {
+async fn its_namespace_is_going() {
     for at in [0, 10] {
         let mut sim = Simulation::new(|_, _| Runs);
         sim.advance(1).await;
@@ -131,7 +131,7 @@ async fn g7_its_namespace_is_going() {
 /// The remaining pods after each end under each policy. One pod has succeeded, one has the end of the case, and one
 /// runs.
 #[tokio::test(start_paused = true)]
-async fn g10_each_clean_up_policy_meets_each_end() {
+async fn each_clean_up_policy_meets_each_end() {
     let succeeds: fn(&str, u32) -> PodFate = |name, _| match name {
         "job-server-0" => Runs,
         _ => Succeeds(if name.contains("scheduler") { 100 } else { 50 }),
@@ -204,7 +204,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
 
 /// The job is suspended and resumed within a moment, and after its end.
 #[tokio::test(start_paused = true)]
-async fn g4_it_is_suspended_and_resumed_quickly() {
+async fn it_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {
         for last in [true, false] {
             let mut sim = Simulation::new(succeeds);

@@ -24,7 +24,7 @@ fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
 /// A job is deleted and created again immediately, at any moment of its life, three times in a row. Its pods take
 /// time to terminate.
 #[tokio::test(start_paused = true)]
-async fn f1_a_job_is_made_again_under_its_name() {
+async fn a_job_is_made_again_under_its_name() {
     for at in [0, 1, 60, 101, 201] {
         for going in [false, true] {
             let slow: fn(&str, u32) -> PodFate = |_, _| NodeLost(100_000, 45);
@@ -61,7 +61,7 @@ async fn f1_a_job_is_made_again_under_its_name() {
 
 /// The events of the first job and its pods arrive when the second job exists.
 #[test]
-fn f2_old_news_come_after_the_new_job() {
+fn old_news_come_after_the_new_job() {
     let script = |_: &str, _: u32| Succeeds(300);
     let mut again = workload(
         "again",
@@ -91,7 +91,7 @@ fn f2_old_news_come_after_the_new_job() {
 
 /// The object belongs to its new owner. The job reports once that the name is taken.
 #[tokio::test(start_paused = true)]
-async fn f3_the_owner_is_taken_off_a_pod_or_service() {
+async fn the_owner_is_taken_off_a_pod_or_service() {
     for (plural, event) in [("pods", "FailedCreatePod"), ("services", "FailedCreateService")] {
         let mut sim = sim(|_, _| Runs);
         let one = json!({"runPolicy": {"restartScope": "Replica"}});
@@ -145,7 +145,7 @@ fn pod(name: &str, owners: &[Value]) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f4_a_pod_that_looks_like_the_jobs_is_anothers() {
+async fn a_pod_that_looks_like_the_jobs_is_anothers() {
     let mut sim = sim(|_, _| Runs);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "somebody"}, "spec": {"clusterIP": "None"}});
     make(&sim, "services", service).await;
@@ -181,7 +181,7 @@ async fn f4_a_pod_that_looks_like_the_jobs_is_anothers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f5_jobs_of_two_kinds_have_one_name() {
+async fn jobs_of_two_kinds_have_one_name() {
     let mut sim = sim(|_, _| Runs);
     // The jobs have different roles except the worker.
     make(
@@ -215,7 +215,7 @@ async fn f5_jobs_of_two_kinds_have_one_name() {
 /// A second owner changes nothing. If the job's reference is no longer marked as the controller, the pod is not the
 /// job's until the mark is back.
 #[tokio::test(start_paused = true)]
-async fn f6_a_pod_has_two_owners() {
+async fn a_pod_has_two_owners() {
     let mut sim = sim(|_, _| Runs);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "somebody"}, "spec": {"clusterIP": "None"}});
     make(&sim, "services", service).await;
@@ -253,7 +253,7 @@ async fn f6_a_pod_has_two_owners() {
 /// A user creates a pod in another namespace that names the job as its owner. The garbage collector treats it as an
 /// orphan. The job does not count it, whichever runs first.
 #[tokio::test(start_paused = true)]
-async fn f7_an_owner_is_claimed_from_another_namespace() {
+async fn an_owner_is_claimed_from_another_namespace() {
     let mut sim = sim(|_, _| Runs);
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;

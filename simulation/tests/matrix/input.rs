@@ -15,7 +15,7 @@ fn put(job: &mut Value, path: &str, value: Value) {
 /// The jobs were stored before there were validation rules, or around them. Each is reported once, with one
 /// condition, and is accepted when it is repaired. They do not delay a valid job.
 #[tokio::test(start_paused = true)]
-async fn j1_jobs_make_no_sense() {
+async fn jobs_make_no_sense() {
     let spec = "/spec/mxReplicaSpecs/Worker/template/spec";
     let worker =
         json!({"replicas": 1, "template": {"spec": {"containers": [{"name": "mxnet", "image": "i"}]}}});
@@ -93,7 +93,7 @@ async fn j1_jobs_make_no_sense() {
 
 /// Names that are not valid for a service, or too long for a role and an index.
 #[tokio::test(start_paused = true)]
-async fn j2_names_are_too_long_or_no_host_names() {
+async fn names_are_too_long_or_no_host_names() {
     let names = [
         "a".repeat(63),
         "a".repeat(55),
@@ -129,7 +129,7 @@ async fn j2_names_are_too_long_or_no_host_names() {
 
 /// Templates that are as large as etcd allows, or deeply nested.
 #[tokio::test(start_paused = true)]
-async fn j3_templates_are_huge() {
+async fn templates_are_huge() {
     let container = |name: String| json!({"name": name, "image": "i"});
     let many: Vec<Value> = std::iter::once("mxnet".to_owned())
         .chain((0..1_000).map(|n| format!("c-{n}")))
@@ -175,7 +175,7 @@ async fn j3_templates_are_huge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn j4_texts_are_passed_on_to_the_byte() {
+async fn texts_are_passed_on_to_the_byte() {
     let text = "größe → 数 \u{202e}\u{0}\t\u{1b}[31m $(POD) $$(X) \"'\\ \u{10ffff}";
     let mut sim = Simulation::new(|_, _| Runs);
     let mut job = train("job", &PAIR);
@@ -213,7 +213,7 @@ async fn j4_texts_are_passed_on_to_the_byte() {
 
 /// The operator's value replaces the user's value once, in every attempt.
 #[tokio::test(start_paused = true)]
-async fn j5_users_set_the_operators_variables() {
+async fn users_set_the_operators_variables() {
     let own = ["MX_CONFIG", "DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_PS_ROOT_PORT"];
     let mut sim = Simulation::new(|name, attempt| match attempt {
         0 if name.ends_with("worker-0") => training_job_simulation::faults::PodFate::Fails(137, 20),
@@ -253,7 +253,7 @@ async fn j5_users_set_the_operators_variables() {
 
 /// Four thousand characters of junk, some of them control characters.
 #[tokio::test(start_paused = true)]
-async fn j6_a_pods_last_words_are_junk() {
+async fn a_pods_last_words_are_junk() {
     let junk = "\u{1b}[2J\n\r\u{7}é".repeat(500);
     let mut sim = Simulation::new(|_, _| Runs);
     let never = json!({"mxReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}});

@@ -9,7 +9,7 @@ use crate::harness::{created_and_deleted, edit, edit_status, policy, settle_and_
 /// Each edit is made at each step of a job's creation, and while it runs. Once settled, the job has the children of
 /// its spec.
 #[tokio::test(start_paused = true)]
-async fn g3_the_spec_changes_at_any_step() {
+async fn the_spec_changes_at_any_step() {
     let server = json!({"replicas": 2, "restartPolicy": "ExitCode",
         "template": {"spec": {"containers": [{"name": "mxnet", "image": "i"}]}}});
     let image = json!({"template": {"spec": {"containers": [{"name": "mxnet", "image": "other"}]}}});
@@ -46,7 +46,7 @@ async fn g3_the_spec_changes_at_any_step() {
 
 /// The highest indices are deleted, and a new template applies to new pods.
 #[tokio::test(start_paused = true)]
-async fn g3_fewer_workers_are_the_first_ones() {
+async fn fewer_workers_are_the_first_ones() {
     let mut sim = Simulation::new(|_, _| Runs);
     let one = json!({"runPolicy": {"restartScope": "Replica"}});
     sim.create(with_spec(train("job", &[("Scheduler", 1), ("Worker", 5)]), one))
@@ -77,7 +77,7 @@ async fn g3_fewer_workers_are_the_first_ones() {
 /// A user with permission may write a status. Parts that follow from the spec and the pods are corrected. Parts that
 /// only the status records are trusted: a written end is an end, and removed restarts are forgotten.
 #[tokio::test(start_paused = true)]
-async fn g5_somebody_edits_the_status() {
+async fn somebody_edits_the_status() {
     let time = "2030-01-01T00:00:10Z";
     let end = json!({"type": "Succeeded", "status": "True", "reason": "r", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
@@ -121,7 +121,7 @@ async fn g5_somebody_edits_the_status() {
 
 /// A user removes the condition of a finished job. The job continues with the pods it has.
 #[tokio::test(start_paused = true)]
-async fn g5_an_end_is_taken_back() {
+async fn an_end_is_taken_back() {
     let sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.advance(230).await;
@@ -145,7 +145,7 @@ async fn g5_an_end_is_taken_back() {
 
 /// A job is deleted and created again at the moment its TTL passes.
 #[tokio::test(start_paused = true)]
-async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
+async fn its_time_is_over_as_somebody_makes_it_anew() {
     for slow in [false, true] {
         let mut sim = Simulation::new(|_, _| Succeeds(10));
         let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 30}});

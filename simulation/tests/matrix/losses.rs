@@ -9,7 +9,7 @@ use crate::harness::{PAIR, created_and_deleted, remove, settle_and_check, succee
 
 /// Reads have a timeout, too. A job whose calls are all lost does not delay others.
 #[tokio::test(start_paused = true)]
-async fn b9_no_byte_comes_back() {
+async fn no_byte_comes_back() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     sim.network
         .add_rule(|call| call.name.starts_with("stuck").then_some(Lost));
@@ -41,7 +41,7 @@ async fn b9_no_byte_comes_back() {
 /// A job's end is stored, but neither the response nor a watch reports it. The operator reads the job before it does
 /// anything else.
 #[tokio::test(start_paused = true)]
-async fn b7_an_end_takes_effect_and_nothing_tells() {
+async fn an_end_takes_effect_and_nothing_tells() {
     for gone in [false, true] {
         let mut sim = Simulation::new(succeeds);
         sim.create(train("job", &PAIR)).await;
@@ -69,7 +69,7 @@ async fn b7_an_end_takes_effect_and_nothing_tells() {
 
 /// The job's TTL has passed, and neither the response nor a watch reports that its deletion took effect.
 #[tokio::test(start_paused = true)]
-async fn b7_the_deletion_of_a_job_takes_effect_and_nothing_tells() {
+async fn the_deletion_of_a_job_takes_effect_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);
     let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 60}});
     sim.create(with_spec(train("job", &PAIR), short)).await;

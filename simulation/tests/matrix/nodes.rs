@@ -16,7 +16,7 @@ fn ends(name: &str) -> PodFate {
 /// Under `Never` an evicted pod, which has failed, is not restarted. A preempted pod is being deleted, and has not
 /// failed.
 #[tokio::test(start_paused = true)]
-async fn e2_a_node_evicts_or_a_scheduler_preempts() {
+async fn a_node_evicts_or_a_scheduler_preempts() {
     for fate in [Evicted(20), Preempted(20)] {
         for restart in ["ExitCode", "OnFailure", "Always", "Never"] {
             let mut sim = Simulation::new(move |name, attempt| match attempt {
@@ -51,7 +51,7 @@ async fn e2_a_node_evicts_or_a_scheduler_preempts() {
 /// that restarts as a whole creates no pods. When it is gone, it is created again. (The Go operator counts it as
 /// failed at once.)
 #[tokio::test(start_paused = true)]
-async fn e3_a_node_is_lost_with_its_pod() {
+async fn a_node_is_lost_with_its_pod() {
     for scope in ["Replica", "Job"] {
         let mut sim = Simulation::new(|name, attempt| match attempt {
             0 if name.ends_with("worker-1") => NodeLost(20, 1_000),
@@ -94,7 +94,7 @@ async fn e3_a_node_is_lost_with_its_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e4_phases_come_in_another_order() {
+async fn phases_come_in_another_order() {
     let fates = [
         AtOnce,
         Flickers(50),
@@ -130,7 +130,7 @@ async fn e4_phases_come_in_another_order() {
 
 /// A failed pod runs again, as an old kubelet or a user may write.
 #[tokio::test(start_paused = true)]
-async fn e4_a_failed_pod_runs_again() {
+async fn a_failed_pod_runs_again() {
     let mut sim = Simulation::new(|_, _| Runs);
     let policy = json!({"runPolicy": {"restartScope": "Replica"}});
     sim.create(with_spec(train("job", &SMALL), policy)).await;
@@ -147,7 +147,7 @@ async fn e4_a_failed_pod_runs_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e6_a_pod_never_starts() {
+async fn a_pod_never_starts() {
     let images = json!({"phase": "Pending", "containerStatuses": [{
         "name": "mxnet", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
         "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"i\""}},

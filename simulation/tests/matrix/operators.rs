@@ -15,7 +15,7 @@ use crate::harness::{
 
 /// Both operators reconcile all jobs, with one slow call of one of them, or with delayed watches.
 #[test]
-fn k1_two_operators_work_at_once() {
+fn two_operators_work_at_once() {
     let lives = [
         workload("success", succeeds, json!({"cleanPodPolicy": "All"}), Vec::new()),
         workload(
@@ -64,7 +64,7 @@ fn patient(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) ->
 /// The operator's clock is off by an hour, or jumps by an hour while the job runs. Only limits are affected, which
 /// apply that much too late or too early.
 #[tokio::test(start_paused = true)]
-async fn k3_clocks_are_apart_and_jump() {
+async fn clocks_are_apart_and_jump() {
     for (before, after) in [
         (3_600, 3_600),
         (-3_600, -3_600),
@@ -99,7 +99,7 @@ async fn k3_clocks_are_apart_and_jump() {
 
 /// Limits follow the clock that wrote their start times. They are reported once, even after large jumps.
 #[tokio::test(start_paused = true)]
-async fn k3_limits_are_kept_by_clocks_that_jump() {
+async fn limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
         let mut sim = patient(|name, _| {
             if name.starts_with("hangs") {
@@ -143,7 +143,7 @@ async fn k3_limits_are_kept_by_clocks_that_jump() {
 
 /// The new operator starts before the old one is killed, in each state of a job.
 #[tokio::test(start_paused = true)]
-async fn k4_an_operator_is_replaced_while_it_works() {
+async fn an_operator_is_replaced_while_it_works() {
     for at in [0, 1, 5, 99, 101, 150, 201] {
         let mut sim = patient(|name, attempt| match attempt {
             0 if name.ends_with("worker-1") => training_job_simulation::faults::PodFate::Fails(137, 99),

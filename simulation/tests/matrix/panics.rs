@@ -106,7 +106,7 @@ impl TrainingJob for Poisoned {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
+async fn a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     let description = Description::new("kubeflow.org", "v1", "PoisonedJob", "poisonedjobs");
     sim.cluster.install(description.with_status());

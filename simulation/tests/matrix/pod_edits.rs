@@ -13,7 +13,7 @@ fn ends_after_a_minute(name: &str, _: u32) -> PodFate {
 /// A worker's pod is deleted, gracefully or not, while it waits, runs, has succeeded, has failed, and after the job's
 /// end. It is created again while it has work to do.
 #[tokio::test(start_paused = true)]
-async fn e1_a_pod_is_deleted_in_each_phase() {
+async fn a_pod_is_deleted_in_each_phase() {
     for scope in ["Replica", "Job"] {
         for force in [false, true] {
             for (phase, at) in [("Pending", 0), ("Running", 30), ("Succeeded", 65), ("ended", 120)] {
@@ -47,7 +47,7 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_a_failed_pod_is_deleted() {
+async fn a_failed_pod_is_deleted() {
     for force in [false, true] {
         // The moment between the failure and the replacement, and a moment long after the job has failed because of
         // it.
@@ -86,7 +86,7 @@ async fn e1_a_failed_pod_is_deleted() {
 /// Changes by an admission webhook to new pods are kept. A webhook that removes the owner creates pods that no job
 /// controls. They are left alone, and the job reports that its names are taken.
 #[tokio::test(start_paused = true)]
-async fn e11_pods_are_changed_as_they_are_made() {
+async fn pods_are_changed_as_they_are_made() {
     let changes = [
         json!({"metadata": {"labels": {"sidecar": "injected"}, "annotations": {"a": "b"}}}),
         json!({"metadata": {"finalizers": ["a/b"]}}),
@@ -126,7 +126,7 @@ async fn e11_pods_are_changed_as_they_are_made() {
 /// Names and owners identify the replica of a pod, not labels. A pod without the label of the watch is not observed.
 /// It gets the label again when its name is needed.
 #[tokio::test(start_paused = true)]
-async fn e12_labels_of_pods_and_services_are_edited() {
+async fn labels_of_pods_and_services_are_edited() {
     let labels = [
         "operator-name",
         "job-name",
@@ -163,7 +163,7 @@ async fn e12_labels_of_pods_and_services_are_edited() {
 /// All of a compact job's pods need these objects. They are created again as long as pods may come, and no pod starts
 /// without them.
 #[tokio::test(start_paused = true)]
-async fn e13_the_service_or_the_map_of_a_compact_job_is_deleted() {
+async fn the_service_or_the_map_of_a_compact_job_is_deleted() {
     const JOB: &str = "job-with-a-name-of-forty-characters-or-so";
     let names = |sim: &Simulation, plural: &str| -> Vec<String> {
         let objects = sim.cluster.list(plural, None).into_iter();

@@ -13,7 +13,7 @@ fn ends(name: &str) -> PodFate {
 
 /// Each exit code under each policy. From 128 on the replica is restarted under `ExitCode`.
 #[tokio::test(start_paused = true)]
-async fn e5_containers_end_with_each_code() {
+async fn containers_end_with_each_code() {
     let codes = [1, 2, 126, 127, 128, 129, 130, 134, 137, 139, 143, 255];
     for policy in ["ExitCode", "OnFailure", "Always", "Never"] {
         for code in codes {
@@ -75,7 +75,7 @@ fn ended(code: i32) -> Value {
 
 /// The framework's container decides, whatever the others do. Without container statuses the cluster is the cause.
 #[tokio::test(start_paused = true)]
-async fn e5_pods_fail_in_other_ways() {
+async fn pods_fail_in_other_ways() {
     let oom = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}});
     let waits = json!({"waiting": {"reason": "PodInitializing"}});
     let cases = [
@@ -144,7 +144,7 @@ async fn e5_pods_fail_in_other_ways() {
 
 /// Two hundred replicas, because of the speed of a debug build.
 #[tokio::test(start_paused = true)]
-async fn e7_all_pods_end_in_one_instant() {
+async fn all_pods_end_in_one_instant() {
     let mut sim = Simulation::new(|_, _| Succeeds(60));
     sim.create(train("job", &[("Scheduler", 1), ("Worker", 200)]))
         .await;
@@ -161,7 +161,7 @@ async fn e7_all_pods_end_in_one_instant() {
 /// A worker's final failure takes precedence over the scheduler's success, whichever is reported first, even a moment
 /// later.
 #[tokio::test(start_paused = true)]
-async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
+async fn the_scheduler_ends_well_as_a_worker_fails() {
     for apart in [0, 200, 900] {
         for first in ["scheduler", "worker"] {
             for blind in [false, true] {
@@ -196,7 +196,7 @@ async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
 /// A replica that the status records as completed does not run again, even if its pod was removed while no operator
 /// ran. There is one limit: a replica that ends and is removed within one such absence runs again.
 #[tokio::test(start_paused = true)]
-async fn e9_finished_pods_go_while_the_operator_is_down() {
+async fn finished_pods_go_while_the_operator_is_down() {
     for seen in [true, false] {
         let mut sim = Simulation::new(|name, _| match name {
             "job-worker-0" => Succeeds(20),
@@ -222,7 +222,7 @@ async fn e9_finished_pods_go_while_the_operator_is_down() {
 
 /// This includes the scheduler's own success, and thereby the job's.
 #[tokio::test(start_paused = true)]
-async fn e9_all_pods_go_after_the_end() {
+async fn all_pods_go_after_the_end() {
     let mut sim = Simulation::new(|_, _| Succeeds(20));
     sim.create(train("job", &SMALL)).await;
     sim.advance(40).await;
@@ -238,7 +238,7 @@ async fn e9_all_pods_go_after_the_end() {
 
 /// A worker is killed repeatedly, and the operator after each time. The backoff limit still holds.
 #[tokio::test(start_paused = true)]
-async fn e10_a_replica_fails_again_and_again_under_new_operators() {
+async fn a_replica_fails_again_and_again_under_new_operators() {
     for (scope, limit) in [("Replica", 3), ("Job", 2)] {
         let mut sim = Simulation::new(|name, _| {
             if name.ends_with("worker-0") {

@@ -9,13 +9,13 @@ use crate::harness::{edit, everywhere, in_turn, reads, settle_and_check, success
 
 /// The wait in a `Retry-After` header is tested on a real API server, because the process reads the header.
 #[test]
-fn b5_it_is_told_that_it_asks_too_much() {
+fn it_is_told_that_it_asks_too_much() {
     let numbers = [Throttled("-5"), Throttled("99999999999999999999")];
     in_turn(&success(), |_| true, &numbers);
 }
 
 #[tokio::test(start_paused = true)]
-async fn b5_the_wait_that_is_asked_for_is_kept() {
+async fn the_wait_that_is_asked_for_is_kept() {
     let calls = [
         ("create", "pods"),
         ("create", "services"),
@@ -43,7 +43,7 @@ async fn b5_the_wait_that_is_asked_for_is_kept() {
 
 /// For ten minutes each call about one job, which has many pods, is denied.
 #[tokio::test(start_paused = true)]
-async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
+async fn a_job_that_is_refused_for_long_holds_up_no_other() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     sim.network
         .add_rule(|call| (call.writes() && call.name.starts_with("big")).then_some(Throttled("1")));
@@ -68,7 +68,7 @@ async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
 /// The operator abandons the slowest call before its response comes, or before it takes effect. (Warning headers are
 /// tested on a real API server.)
 #[test]
-fn b17_answers_take_their_time() {
+fn answers_take_their_time() {
     let slow = [
         Slow(1_000, 1_000),
         Slow(0, 25_000),
@@ -81,7 +81,7 @@ fn b17_answers_take_their_time() {
 
 /// Only events take long to be stored. A changed count is still reported soon.
 #[tokio::test(start_paused = true)]
-async fn b17_slow_events_keep_no_count_back() {
+async fn slow_events_keep_no_count_back() {
     let mut sim = Simulation::without_operator(|_, _| Runs);
     sim.network
         .add_rule(|call| call.is("create", "events").then_some(Slow(10_000, 10_000)));
@@ -97,7 +97,7 @@ async fn b17_slow_events_keep_no_count_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b17_all_answers_take_their_time() {
+async fn all_answers_take_their_time() {
     for millis in [1_000, 10_000] {
         let mut sim = Simulation::without_operator(|_, _| Succeeds(200));
         sim.network.add_rule(move |_| Some(Slow(millis / 2, millis / 2)));

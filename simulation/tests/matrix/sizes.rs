@@ -10,7 +10,7 @@ use crate::harness::{call, edit, event_count, remove, settle_and_check, worker};
 /// The environment of ten thousand workers would be too large to start a process. With a hundred workers (because of
 /// the speed of a debug build), a few pods are created at a time, and a small job overtakes them.
 #[tokio::test(start_paused = true)]
-async fn i1_a_job_is_very_large() {
+async fn a_job_is_very_large() {
     let mut sim = Simulation::new(|name, _| {
         if name.starts_with("small") {
             Succeeds(20)
@@ -53,9 +53,8 @@ async fn i1_a_job_is_very_large() {
 /// This test has 130 jobs, which have more pods than a page of a list. `make test-large` has ten thousand. Operators
 /// are killed in between, one of them before half of the pods exist. The next operator lists the existing objects
 /// once, creates nothing twice, and no job costs more calls than it does alone.
-// Matrix: A7
 #[test]
-fn i2_very_many_jobs_outlive_their_operators() {
+fn very_many_jobs_outlive_their_operators() {
     let jobs = 130;
     let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs, pods: 4 }, None, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
@@ -91,7 +90,7 @@ fn i2_very_many_jobs_outlive_their_operators() {
 /// This test has one job of 500 pods, which is a page of a list. `make test-large` has 2,000. Apart from its pods and
 /// services, the job costs as many calls as a small job, even if operators are killed.
 #[test]
-fn i2_a_large_job_outlives_its_operators() {
+fn a_large_job_outlives_its_operators() {
     let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs: 1, pods: 500 }, None, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
     assert_eq!(phases.len(), 5);
@@ -102,7 +101,7 @@ fn i2_a_large_job_outlives_its_operators() {
 /// A role with zero replicas has no pods and services, and no effect on success. An impossible number is refused,
 /// even if it was stored before there were validation rules.
 #[tokio::test(start_paused = true)]
-async fn i3_replicas_are_none_one_or_senseless() {
+async fn replicas_are_none_one_or_senseless() {
     for replicas in [
         i64::from(i32::MAX),
         -1,
@@ -157,7 +156,7 @@ async fn i3_replicas_are_none_one_or_senseless() {
 /// One namespace has 150 jobs at once, and another namespace has one. That job waits at most until all earlier jobs
 /// have been reconciled once.
 #[tokio::test(start_paused = true)]
-async fn i4_one_namespace_has_everything() {
+async fn one_namespace_has_everything() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.network.add_rule(|call| {
         let slow = training_job_simulation::faults::CallFault::Slow(50, 50);
@@ -187,7 +186,7 @@ async fn i4_one_namespace_has_everything() {
 /// Jobs come and go for a day, and their state is dropped with them. (Other tests check that the caches are empty.
 /// This test checks that an operator that has handled a thousand jobs makes no more calls than a new one.)
 #[tokio::test(start_paused = true)]
-async fn i5_jobs_come_and_go_for_a_day() {
+async fn jobs_come_and_go_for_a_day() {
     let mut sim = Simulation::new(|_, _| Succeeds(20));
     for hour in 0..24 {
         for number in 0..10 {

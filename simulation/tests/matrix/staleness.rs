@@ -30,7 +30,7 @@ fn restarts(name: &str, attempt: u32) -> PodFate {
 /// One or two watches are silent for a while, from any change of the job on, and then send everything at once. The
 /// operator abandons a silent watch after two minutes.
 #[tokio::test(start_paused = true)]
-async fn c3_of_one_kind_is_heard_later_than_of_others() {
+async fn of_one_kind_is_heard_later_than_of_others() {
     let kinds: [&[&str]; 6] = [
         &["pods"],
         &["services"],
@@ -77,7 +77,7 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
 /// Each list of a new operator returns an older state, at any call of workloads in which pods are deleted. Its watch
 /// delivers the rest.
 #[test]
-fn c4_lists_show_the_past() {
+fn lists_show_the_past() {
     let lives = [
         restart(),
         workload(
@@ -138,7 +138,7 @@ async fn blind(sim: &mut Simulation, seconds: u64) {
 
 /// The operator misses ten seconds of a job, from any second on.
 #[tokio::test(start_paused = true)]
-async fn c5_what_happened_in_between_is_never_seen() {
+async fn what_happened_in_between_is_never_seen() {
     let lives: [(&str, PodFates); 3] = [
         ("ends", |name, _| {
             if name.contains("worker") {
@@ -191,7 +191,7 @@ async fn c5_what_happened_in_between_is_never_seen() {
 
 /// A job is deleted and created again under the same name while no watch delivers it.
 #[tokio::test(start_paused = true)]
-async fn c5_a_job_is_another_when_it_is_seen_again() {
+async fn a_job_is_another_when_it_is_seen_again() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
@@ -213,7 +213,7 @@ fn calls_of(life: &Workload, lag: Option<WatchDelay>) -> (u64, String) {
 
 /// Each event comes twice, or some watches are slower than others. Only the delay costs calls.
 #[test]
-fn c6_events_come_twice_and_in_another_order() {
+fn events_come_twice_and_in_another_order() {
     for life in [
         success(),
         workload(
@@ -249,7 +249,7 @@ fn c6_events_come_twice_and_in_another_order() {
 
 /// For an hour watches send only bookmarks.
 #[tokio::test(start_paused = true)]
-async fn c6_nothing_but_bookmarks_comes() {
+async fn nothing_but_bookmarks_comes() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.create(train("job", &SMALL)).await;
     sim.advance(30).await;

@@ -38,7 +38,7 @@ async fn due(
 }
 
 #[tokio::test(start_paused = true)]
-async fn g8_times_come_though_the_operator_is_started_anew() {
+async fn times_come_though_the_operator_is_started_anew() {
     let ended = |sim: &Simulation| sim.conditions("job").ends_with("Failed");
     let deadline = json!({"activeDeadlineSeconds": 1_000});
     let gone = |sim: &Simulation| sim.stored("mxjobs", "job").is_null();
@@ -53,7 +53,7 @@ async fn g8_times_come_though_the_operator_is_started_anew() {
 
 /// Both times passed while no operator ran.
 #[tokio::test(start_paused = true)]
-async fn g8_times_went_by_while_the_operator_was_away() {
+async fn times_went_by_while_the_operator_was_away() {
     let mut sim = Simulation::new(|name, _| {
         if name.starts_with("hangs") {
             Runs

@@ -8,7 +8,7 @@ use crate::harness::{edit, event_count, remove, settle_and_check};
 
 /// A CRD without a schema accepts any object, before and while the operator runs.
 #[tokio::test(start_paused = true)]
-async fn c10_a_job_cannot_be_read() {
+async fn a_job_cannot_be_read() {
     let mut sim = Simulation::without_operator(|name, _| {
         if name.starts_with("job") {
             Succeeds(30)

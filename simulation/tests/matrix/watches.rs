@@ -13,7 +13,7 @@ use crate::harness::{
 /// Watches resume where they were. A watch without any event for two minutes, not even a bookmark (which a server
 /// sends each minute), may wait for versions that never come, after a restored backup. The operator then lists once.
 #[tokio::test(start_paused = true)]
-async fn c1_watches_end_every_few_seconds() {
+async fn watches_end_every_few_seconds() {
     for seconds in [1, 5] {
         let mut sim = Simulation::new(succeeds);
         sim.create(train("job", &SMALL)).await;
@@ -33,7 +33,7 @@ async fn c1_watches_end_every_few_seconds() {
 /// update is older than two seconds (I18), there is no additional list, and nothing is created twice. The same holds
 /// with many jobs.
 #[tokio::test(start_paused = true)]
-async fn c11_watches_end_as_soon_as_they_have_told_something() {
+async fn watches_end_as_soon_as_they_have_told_something() {
     for events in [1, 3] {
         let mut sim = Simulation::with_setup(Setup {
             staleness: AllowedStaleness {
@@ -63,18 +63,18 @@ async fn c11_watches_end_as_soon_as_they_have_told_something() {
 }
 
 #[test]
-fn c11_watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
+fn watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
     let summary = crowd::run(Size { jobs: 60, pods: 4 }, Some(1), |_| ());
     assert!(summary.violations.is_empty(), "{:#?}", summary.violations);
 }
 
 #[test]
-fn c2_a_read_is_told_410_once() {
+fn a_read_is_told_410_once() {
     everywhere(&success(), reads, &[Refused(410, "Expired")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn c2_watches_are_told_410_for_an_hour() {
+async fn watches_are_told_410_for_an_hour() {
     for fault in [Gone, Refused(410, "Expired")] {
         for resource in ["pods", "services", "mxjobs", ""] {
             let mut sim = Simulation::without_operator(succeeds);
@@ -99,7 +99,7 @@ async fn c2_watches_are_told_410_for_an_hour() {
 /// One of the three watches is silent, and its connection stays open. (The metric of the silence is tested on a real
 /// API server.)
 #[tokio::test(start_paused = true)]
-async fn c8_a_watch_is_dead_and_the_others_live() {
+async fn a_watch_is_dead_and_the_others_live() {
     for resource in ["pods", "services", "mxjobs"] {
         let mut sim = Simulation::new(|_, _| Succeeds(30));
         sim.advance(10).await;
@@ -125,7 +125,7 @@ async fn c8_a_watch_is_dead_and_the_others_live() {
 /// Jobs are created, end and are deleted during a list of several pages. Its second page is refused because the list
 /// is too old.
 #[tokio::test(start_paused = true)]
-async fn c7_things_change_while_a_long_list_is_read() {
+async fn things_change_while_a_long_list_is_read() {
     for fault in [Slow(3_000, 3_000), Refused(410, "Expired")] {
         let mut sim = Simulation::new(|name, _| match name.get(..2) {
             Some("a-") => Pends,
@@ -171,7 +171,7 @@ async fn c7_things_change_while_a_long_list_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c9_pods_change_a_thousand_times_a_second() {
+async fn pods_change_a_thousand_times_a_second() {
     let metrics = training_job_controller::Metrics::default();
     let mut sim = Simulation::without_operator(succeeds);
     let counted = metrics.clone();

@@ -15,9 +15,10 @@ use crate::agent::StartError;
 use crate::container::{ContainerRecord, ContainerType, RunState, Start};
 use crate::event::{NodeEvent, Prepared};
 use crate::exec::Opened;
+use crate::launch::Launch;
 use crate::logs::RunLog;
 use crate::prepare::{Preparation, PrepareError};
-use crate::process::{self, Exit, Launch, Output};
+use crate::process::{self, Exit, Output};
 use crate::volumes::Mount;
 
 /// The wait before a retry if something is missing that a container needs.

@@ -15,30 +15,7 @@ use training_job::plan::ChildKind;
 use training_job::plan::observed::{ObjectRecord, Observed, Phase, PodRecord, SIDECAR_POLICY, ServiceRecord};
 
 use super::super::clock::Clock;
-use super::partial_child;
-
-pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
-    /// The decoded part of an object other than its metadata.
-    type Body: Clone + Debug + Send + Sync;
-    /// True if a newly created object has no information beyond its metadata.
-    const STARTS_WITHOUT_BODY: bool;
-    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
-    /// Returns the record of a child with this metadata and body.
-    fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;
-    fn name(&self) -> &str;
-    fn uid(&self) -> &str;
-    fn deleting(&mut self) -> &mut bool;
-    /// Returns the map of `observed` for this kind, which must be of this type.
-    fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>>;
-    /// Returns true if the child no longer occupies capacity on a node.
-    fn has_ended(&self) -> bool {
-        false
-    }
-    /// Copies facts that the object itself does not contain from the record of its previous state, if there is one.
-    fn inherit_from(&mut self, _before: Option<&Self>, _clock: &dyn Clock) {}
-    /// Handles the removal of the child. `ours` is true if this controller deleted it.
-    fn on_removed(&self, _observed: &mut Observed, _ours: bool) {}
-}
+use super::partial_child::{self, Child, Lenient};
 
 /// The decoded part of a pod other than its metadata.
 #[derive(Clone, Debug, Default)]
@@ -63,29 +40,6 @@ struct PartialPodSpec {
 struct InitContainer {
     name: String,
     restart_policy: Option<String>,
-}
-
-/// A value of this type, or any other JSON. A wrong type must not hide the pod.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Lenient<T> {
-    Is(T),
-    IsNot(IgnoredAny),
-}
-
-impl<T> Default for Lenient<T> {
-    fn default() -> Self {
-        Self::IsNot(IgnoredAny)
-    }
-}
-
-impl<T> Lenient<T> {
-    pub(super) fn get(&self) -> Option<&T> {
-        match self {
-            Self::Is(value) => Some(value),
-            Self::IsNot(_) => None,
-        }
-    }
 }
 
 impl PartialPodSpec {

@@ -10,8 +10,8 @@ use training_job::plan::ChildKind;
 use training_job::plan::observed::Observed;
 
 use super::super::clock::Clock;
-use super::child::Child;
 use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
+use super::partial_child::Child;
 use super::partial_child::PartialChild;
 
 /// The job that controls a child.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::{self, Formatter};
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
@@ -12,8 +13,33 @@ use serde::{Deserialize, Deserializer};
 
 use training_job::api::labels;
 use training_job::job::ObjectKind;
+use training_job::plan::ChildKind;
+use training_job::plan::observed::Observed;
 
-use super::child::{Child, Lenient};
+use super::super::clock::Clock;
+
+pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
+    /// The decoded part of an object other than its metadata.
+    type Body: Clone + Debug + Send + Sync;
+    /// True if a newly created object has no information beyond its metadata.
+    const STARTS_WITHOUT_BODY: bool;
+    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
+    /// Returns the record of a child with this metadata and body.
+    fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;
+    fn name(&self) -> &str;
+    fn uid(&self) -> &str;
+    fn deleting(&mut self) -> &mut bool;
+    /// Returns the map of `observed` for this kind, which must be of this type.
+    fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>>;
+    /// Returns true if the child no longer occupies capacity on a node.
+    fn has_ended(&self) -> bool {
+        false
+    }
+    /// Copies facts that the object itself does not contain from the record of its previous state, if there is one.
+    fn inherit_from(&mut self, _before: Option<&Self>, _clock: &dyn Clock) {}
+    /// Handles the removal of the child. `ours` is true if this controller deleted it.
+    fn on_removed(&self, _observed: &mut Observed, _ours: bool) {}
+}
 
 /// The decoded part of a child. Most of the spec and all managed fields of pods and services are skipped: they are
 /// most of the bytes, take time to decode, and an error in them must not hide the child.
@@ -27,6 +53,29 @@ impl<'de, C: Child> Deserialize<'de> for PartialChild<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (metadata, body) = C::decode(deserializer)?;
         Ok(Self { metadata, body })
+    }
+}
+
+/// A value of this type, or any other JSON. A wrong type must not hide the pod.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Lenient<T> {
+    Is(T),
+    IsNot(IgnoredAny),
+}
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self::IsNot(IgnoredAny)
+    }
+}
+
+impl<T> Lenient<T> {
+    pub(super) fn get(&self) -> Option<&T> {
+        match self {
+            Self::Is(value) => Some(value),
+            Self::IsNot(_) => None,
+        }
     }
 }
 

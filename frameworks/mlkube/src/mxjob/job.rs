@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, variable};
 use training_job::{
-    FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role, RoleDefinition,
-    RoleSpecs, Rule, Topology, TrainingJob,
+    Complaint, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role,
+    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use super::spec::{MODES, MxJob, MxJobStatus};
@@ -23,10 +23,10 @@ const WORKER: &str = "WORKER";
 
 const PORT: &str = "ps-root-port";
 
-const NOT_LOCAL: [&str; 2] = [
-    "must have one WORKER and no other replicas, because jobMode is local",
-    "remove the others, or set jobMode to dist",
-];
+const NOT_LOCAL: Complaint = Complaint {
+    problem: "must have one WORKER and no other replicas, because jobMode is local",
+    remedy: "remove the others, or set jobMode to dist",
+};
 
 impl MxJob {
     fn is_dist(&self) -> bool {
@@ -114,7 +114,7 @@ impl TrainingJob for MxJob {
             "local" => {
                 let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
                 if !topology.roles.iter().all(is_fine) {
-                    errors.push(Self::FRAMEWORK.roles_path(), NOT_LOCAL[0], NOT_LOCAL[1]);
+                    errors.push_complaint(Self::FRAMEWORK.roles_path(), &NOT_LOCAL);
                 }
             }
             other => errors.unknown_word("spec.jobMode", other, &MODES),
@@ -126,7 +126,7 @@ impl TrainingJob for MxJob {
         let is_one = "(!has(k.replicas) || k.replicas == 1)";
         let is_local = "has(self.jobMode) && self.jobMode == \"local\"";
         let one_worker = format!("!({is_local}) || self.replicaSpecs.all(k, {is_worker} && {is_one})");
-        let mut rules = vec![Rule::new(one_worker, NOT_LOCAL.join("; ")).at(Self::FRAMEWORK.roles_field)];
+        let mut rules = vec![Rule::new(one_worker, NOT_LOCAL.message()).at(Self::FRAMEWORK.roles_field)];
         rules.extend(runtime_id::rules("RuntimeId"));
         rules
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas, Role,
-    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas,
+    Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use super::spec::{SERVICE_TYPES, TfJob, TfJobStatus};
@@ -24,7 +24,10 @@ const WORKER: &str = "WORKER";
 
 const PORT: &str = "tf-port";
 
-const NO_LOGS: [&str; 2] = ["must not be empty", "set the directory of the logs"];
+const NO_LOGS: Complaint = Complaint {
+    problem: "must not be empty",
+    remedy: "set the directory of the logs",
+};
 /// The text of validation for a template without containers.
 const NO_CONTAINER: &str = "must have a container; add one named \"tensorflow\"";
 
@@ -91,7 +94,7 @@ impl TrainingJob for TfJob {
             return;
         };
         if board.log_dir.is_empty() {
-            errors.push("spec.tensorboard.logDir", NO_LOGS[0], NO_LOGS[1]);
+            errors.push_complaint("spec.tensorboard.logDir", &NO_LOGS);
         }
         let type_ = board.service_type();
         if !SERVICE_TYPES.contains(&type_) {
@@ -106,7 +109,7 @@ impl TrainingJob for TfJob {
         let logs = "!has(self.tensorboard) || self.tensorboard.logDir != \"\"";
         let mut rules = vec![
             Rule::new(templates, NO_CONTAINER).at(Self::FRAMEWORK.roles_field),
-            Rule::new(logs, NO_LOGS.join("; ")).at("tensorboard.logDir"),
+            Rule::new(logs, NO_LOGS.message()).at("tensorboard.logDir"),
         ];
         rules.extend(["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules));
         rules

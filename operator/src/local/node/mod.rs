@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
+use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
 
@@ -89,13 +90,16 @@ pub(crate) struct Args {
 fn node_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric();
-    if text.len() <= 63 && text.chars().all(allowed) && text.starts_with(ends) && text.ends_with(ends) {
+    if text.len() <= MAX_LABEL_CHARS
+        && text.chars().all(allowed)
+        && text.starts_with(ends)
+        && text.ends_with(ends)
+    {
         return Ok(text.to_owned());
     }
-    Err(
-        "must be at most 63 characters of a-z, 0-9, - and ., with a letter or digit first and last"
-            .to_owned(),
-    )
+    Err(format!(
+        "must be at most {MAX_LABEL_CHARS} characters of a-z, 0-9, - and ., with a letter or digit first and last"
+    ))
 }
 
 /// Runs the node until a signal arrives. Returns 0, or 128 plus the signal's number after a second signal.

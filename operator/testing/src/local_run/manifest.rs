@@ -1,10 +1,15 @@
 //! Manifests: changed examples, and jobs of shell scripts.
 
 use std::fs;
+use std::path::PathBuf;
+
+use training_job_testbed::cluster::repository;
 
 use serde_json::{Value, json};
 
-use super::trial::examples;
+pub fn examples() -> PathBuf {
+    repository().join("examples/mxnet")
+}
 
 #[derive(Clone)]
 pub struct Manifest(Value);

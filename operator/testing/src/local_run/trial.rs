@@ -6,17 +6,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::SemaphorePermit;
-use training_job_testbed::cluster::repository;
 
-use super::manifest::Manifest;
+use super::manifest::{Manifest, examples};
 use super::run::Run;
 use crate::machine::JOBS;
 use crate::program;
 use crate::venv::venv;
-
-pub fn examples() -> PathBuf {
-    repository().join("examples/mxnet")
-}
 
 /// A test's folder, and its share of the machine until it is dropped.
 pub struct Trial {

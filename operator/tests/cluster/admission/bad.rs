@@ -12,7 +12,6 @@ use super::{api, operator};
 /// In the snapshot, `=` marks errors of the API server with the same message as `validate`, `api` marks other
 /// messages of the API server, and `validate` marks errors that only `validate` reports. For accepted jobs,
 /// `operator` is the resulting condition.
-// Matrix: I-3, J1, J2
 #[tokio::test]
 async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
     let cluster = ControlPlane::shared().await;

@@ -8,7 +8,7 @@ use training_job_testbed::cluster::ControlPlane;
 use training_job_testing::{RuleCost, rule_costs};
 
 /// The most that a rule may cost.
-const MOST: u64 = 10_000_000;
+const MAX_COST: u64 = 10_000_000;
 
 /// Rules on an object of these fields, of every construction that the estimate supports.
 const RULES: &[&str] = &[
@@ -200,7 +200,7 @@ async fn what_has_no_bound_is_refused_as_estimated() {
         let causes = refused(plane, &definition).await;
         assert_eq!(!about(0, &causes).is_empty(), dear, "{rule}: {causes:?}");
         let estimate = &rule_costs(&definition)[0];
-        assert_eq!(estimate.cost > MOST, dear, "{estimate:?}");
+        assert_eq!(estimate.cost > MAX_COST, dear, "{estimate:?}");
     }
 }
 
@@ -213,7 +213,7 @@ async fn a_rule_is_taken_on_one_side_of_the_limit_and_refused_on_the_other() {
         RULES
             .iter()
             .zip(&each)
-            .map(|(rule, each)| (*rule, MOST / each.cost.max(1)))
+            .map(|(rule, each)| (*rule, MAX_COST / each.cost.max(1)))
     };
     let wrong = |rule: &&RuleCost| !rule.errors.is_empty();
     assert_eq!(each.iter().filter(wrong).collect::<Vec<_>>(), [&each[0]; 0]);
@@ -267,7 +267,10 @@ async fn what_is_in_a_list_without_a_bound_is_counted_as_often_as_a_request_has_
     let definition = of(spec);
     let causes = refused(plane, &definition).await;
     let estimates = rule_costs(&definition);
-    let dear: Vec<bool> = estimates.iter().map(|estimate| estimate.cost > MOST).collect();
+    let dear: Vec<bool> = estimates
+        .iter()
+        .map(|estimate| estimate.cost > MAX_COST)
+        .collect();
     let refused: Vec<bool> = (0..dear.len()).map(|n| !about(n, &causes).is_empty()).collect();
     assert_eq!(dear, refused, "{estimates:#?}");
     assert!(dear.contains(&true) && dear.contains(&false));
@@ -294,6 +297,6 @@ async fn an_expression_of_a_message_costs_itself() {
         assert_eq!(!about(0, &causes).is_empty(), dear, "{message}: {causes:?}");
         let estimates = rule_costs(&definition);
         assert_eq!(estimates[1].expression, message);
-        assert_eq!(estimates[1].cost > MOST, dear, "{estimates:?}");
+        assert_eq!(estimates[1].cost > MAX_COST, dear, "{estimates:?}");
     }
 }

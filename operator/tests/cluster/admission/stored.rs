@@ -155,7 +155,6 @@ fn loose() -> String {
     definition.to_string()
 }
 
-// Matrix: C10, D9, I-3, J1
 #[tokio::test]
 async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
     let cluster = ControlPlane::start(Options::default()).await;

@@ -60,7 +60,6 @@ async fn quick_life(stage: &Stage<'_>, replicas: u32, policy: &str, start: Start
     panic!("each life costs more than {statuses} statuses: {bills:#?}");
 }
 
-// Matrix: E7
 #[tokio::test]
 async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
     let stage = stage("lives").await;

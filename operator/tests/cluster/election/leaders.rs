@@ -42,7 +42,6 @@ async fn one_works_and_the_other_stands_by() {
     stage.expect_each_made_once();
 }
 
-// Matrix: K-2
 #[tokio::test]
 async fn a_killed_leader_is_succeeded_when_its_lease_is_over() {
     let Election { stage, leader, other } = Election::start("killed").await;
@@ -67,7 +66,6 @@ async fn a_killed_leader_is_succeeded_when_its_lease_is_over() {
     stage.expect_each_made_once();
 }
 
-// Matrix: A6, K-2
 #[tokio::test]
 async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
     let Election { stage, leader, other } = Election::start("stopped").await;
@@ -105,7 +103,6 @@ async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
     leader.operator.expect_well();
 }
 
-// Matrix: K-2
 #[tokio::test]
 async fn a_leader_that_is_cut_off_gives_up_and_comes_back_to_stand_by() {
     let Election { stage, leader, other } = Election::start("cut-off").await;
@@ -142,7 +139,6 @@ async fn a_leader_that_is_cut_off_gives_up_and_comes_back_to_stand_by() {
     leader.operator.expect_well();
 }
 
-// Matrix: K-4
 #[tokio::test]
 async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
     let Election { stage, leader, other } = Election::start("asked").await;
@@ -184,7 +180,6 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
 }
 
 /// Election prevents this situation. Still nothing is created twice, and nothing is deleted.
-// Matrix: K-1
 #[tokio::test]
 async fn two_without_election_waste_calls_and_do_no_harm() {
     let stage = Stage::of(control_plane().await, "two").await;

@@ -6,7 +6,6 @@ use super::candidates::control_plane;
 use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
 
-// Matrix: A5
 #[tokio::test]
 async fn a_signal_lets_it_finish_what_is_under_way() {
     for (name, signal) in [("term", Signal::TERM), ("int", Signal::INT)] {
@@ -39,7 +38,6 @@ async fn a_signal_lets_it_finish_what_is_under_way() {
     }
 }
 
-// Matrix: A5
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     for (name, signal, code) in [("term-twice", Signal::TERM, 143), ("int-twice", Signal::INT, 130)] {
@@ -58,7 +56,6 @@ async fn a_second_signal_ends_it_at_once() {
     }
 }
 
-// Matrix: A5
 #[tokio::test]
 async fn before_the_first_list_it_ends_as_well() {
     let stage = Stage::of(control_plane().await, "early").await;

@@ -16,13 +16,11 @@ use training_operator_testing::operators;
 use jobs::Jobs;
 use stages::{STAGES, Stage};
 
-// Matrix: G11
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pod_is_restarted_where_replicas_restart_one_by_one() {
     hand_over("handover-replica", &["--default-restart-scope=Replica"]).await;
 }
 
-// Matrix: G11
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pod_is_restarted_where_jobs_restart_as_a_whole() {
     hand_over("handover-job", &[]).await;

@@ -60,7 +60,6 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
     }
 }
 
-// Matrix: F8
 #[tokio::test]
 async fn what_is_granted_is_what_is_used() {
     let cluster = &cluster().await;
@@ -160,7 +159,6 @@ struct Trial<'a> {
 }
 
 /// Removes each permission in turn from an operator of its own, which then reports the missing one.
-// Matrix: B12
 #[tokio::test]
 async fn whatever_is_taken_away_is_missed() {
     let cluster = &cluster().await;

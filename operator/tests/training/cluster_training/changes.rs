@@ -6,7 +6,6 @@ use training_operator_testing::cluster_training::trial::{MXNET, Trial};
 
 use super::losses::{begin, expect_trained};
 
-// Matrix: G2
 #[tokio::test]
 async fn of_a_deleted_job_nothing_is_left() {
     let trial = Trial::shared("delete", MXNET).await;
@@ -17,7 +16,6 @@ async fn of_a_deleted_job_nothing_is_left() {
     trial.end().await;
 }
 
-// Matrix: G3
 #[tokio::test]
 async fn a_suspended_job_has_no_pods_and_succeeds_once_it_is_resumed() {
     let trial = Trial::shared("suspend", MXNET).await;

@@ -43,7 +43,6 @@ async fn expect_restarted_because_of(trial: &Trial<'_>, pod: &str, exit_code: i3
 }
 
 /// Pods and processes are unaffected by an outage of the operator.
-// Matrix: A1
 #[tokio::test]
 async fn a_killed_operator_is_not_noticed_by_the_job() {
     let mut trial = Trial::shared("operator", MXNET).await;
@@ -56,7 +55,6 @@ async fn a_killed_operator_is_not_noticed_by_the_job() {
 }
 
 /// Pods and processes are unaffected by an outage of the API server.
-// Matrix: D1
 #[tokio::test]
 async fn a_killed_api_server_is_not_noticed_by_the_job() {
     let plane = fresh().await;
@@ -88,7 +86,6 @@ async fn expect_the_same_pods(
 }
 
 /// The other replicas would wait for it forever.
-// Matrix: E5
 #[tokio::test]
 async fn a_killed_worker_begins_the_job_anew() {
     let trial = Trial::shared("worker", MXNET).await;
@@ -98,7 +95,6 @@ async fn a_killed_worker_begins_the_job_anew() {
     trial.end().await;
 }
 
-// Matrix: E1
 #[tokio::test]
 async fn a_deleted_pod_begins_the_job_anew() {
     let trial = Trial::shared("pod", MXNET).await;
@@ -109,7 +105,6 @@ async fn a_deleted_pod_begins_the_job_anew() {
 }
 
 /// The processes of a node end with its agent, however the agent ends. The next agent reports this.
-// Matrix: E3
 #[tokio::test]
 async fn a_killed_node_begins_the_job_anew() {
     let mut trial = Trial::shared("node", MXNET).await;

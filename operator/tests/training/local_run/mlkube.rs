@@ -5,8 +5,9 @@ use std::fs;
 use rustix::process::Signal;
 
 use training_job_testbed::cluster::repository;
+use training_operator_testing::local_run::manifest::examples;
 use training_operator_testing::local_run::run::{Run, send};
-use training_operator_testing::local_run::trial::{Trial, examples, train};
+use training_operator_testing::local_run::trial::{Trial, train};
 use training_operator_testing::processes;
 
 const REPLICAS: [&str; 4] = [

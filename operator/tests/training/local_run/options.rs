@@ -3,9 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use training_operator_testing::local_run::manifest::Manifest;
+use training_operator_testing::local_run::manifest::{Manifest, examples};
 use training_operator_testing::local_run::run::Run;
-use training_operator_testing::local_run::trial::{Trial, examples, local_run, train};
+use training_operator_testing::local_run::trial::{Trial, local_run, train};
 
 #[test]
 fn kept_logs_are_files() {

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use training_operator_testing::local_run::manifest::examples;
 use training_operator_testing::local_run::run::Run;
-use training_operator_testing::local_run::trial::{Trial, examples};
+use training_operator_testing::local_run::trial::Trial;
 use training_operator_testing::venv::venv;
 
 use super::training::{REPLICAS, expect_trained};

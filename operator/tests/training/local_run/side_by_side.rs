@@ -1,8 +1,8 @@
 //! Several jobs on one machine that all use the same port.
 
-use training_operator_testing::local_run::manifest::Manifest;
+use training_operator_testing::local_run::manifest::{Manifest, examples};
 use training_operator_testing::local_run::run::Run;
-use training_operator_testing::local_run::trial::{Trial, examples, train};
+use training_operator_testing::local_run::trial::{Trial, train};
 
 use super::training::expect_trained;
 

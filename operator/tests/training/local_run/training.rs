@@ -1,9 +1,9 @@
 //! Trains and tunes with the examples.
 
 use serde_json::json;
-use training_operator_testing::local_run::manifest::Manifest;
+use training_operator_testing::local_run::manifest::{Manifest, examples};
 use training_operator_testing::local_run::run::{Ended, Run};
-use training_operator_testing::local_run::trial::{Trial, examples, local_run, train};
+use training_operator_testing::local_run::trial::{Trial, local_run, train};
 use training_operator_testing::processes;
 use training_operator_testing::venv::venv;
 

@@ -18,10 +18,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::rule::{Fault, Reply, Rule};
-use super::watches::{Part, Stream};
+use super::watches::{BoxError, Part, Stream};
 use super::{RecordedCall, Shared};
 
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type ApiResponse = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// Serves connections until it is dropped, which closes them.

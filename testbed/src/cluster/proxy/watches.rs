@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::{mpsc, watch};
 
-use super::serve::BoxError;
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The premature end of a watch.
 #[derive(Clone, Copy, PartialEq)]
