@@ -1,15 +1,13 @@
 //! Limits the calls in flight for all jobs, and decides which call is next.
 //!
-//! The limit adapts to the server. A server with two cores completes sixty-four concurrent calls no sooner than eight
-//! batches of eight, but each call then takes far longer. The limit is found as TCP Vegas finds its window: it grows
-//! while calls take little longer than the fastest recent one, and it shrinks when calls queue in the server.
+//! The limit is fixed, and halved when the server reports that it is overloaded or does not respond. It grows again by
+//! one for as many responses as it allows calls.
 //!
 //! Calls that users wait for go first. Jobs take turns, so a small job does not wait behind the thousand pods of a
 //! large one. A call with a large body counts as several.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::mem;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,15 +18,8 @@ use tokio::time::{Instant, timeout};
 
 use super::answers::Answer;
 
-/// The minimum of the limit, and its initial value.
+/// The minimum of the limit under overload.
 const MIN_LIMIT: f64 = 4.0;
-
-/// Target number of calls that queue in the server, as a multiple of the square root of the limit: about 12 at a
-/// limit of 16.
-const TARGET_QUEUE: f64 = 3.0;
-
-/// Minimum time for which the latency of the fastest call is remembered; the maximum is twice as long.
-const LATENCY_MEMORY: Duration = Duration::from_secs(60);
 
 /// Weight of the earlier calls in a mean when a call is added.
 const DECAY: f64 = 0.9;
@@ -40,11 +31,15 @@ const LAST_SHARE: u32 = 16;
 const BYTES_PER_PERMIT: usize = 8 << 10;
 
 /// A call that takes this many times the mean latency, and at least [`MIN_LOST_CALL_TIMEOUT`], is more likely lost than
-/// late. It releases its permit to another call, and still runs until its timeout. The total never exceeds the maximum.
+/// late. It releases its permit to another call, and still runs until its timeout.
 const LOST_CALL_LATENCIES: u32 = 10;
 
 /// The minimum time after which a call counts as lost.
 const MIN_LOST_CALL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The maximum number of calls that run, lost ones included, as a multiple of the maximum in flight. A server that
+/// answers no call of one job must not stop the others for long.
+const MAX_RUNNING_PER_PERMIT: f64 = 4.0;
 
 /// The purpose of a call; the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +59,7 @@ pub(super) struct CallLimiter {
 }
 
 struct State {
+    /// The current limit; below `max_limit` after an overload.
     limit: f64,
     max_limit: f64,
     in_flight: u32,
@@ -73,7 +69,7 @@ struct State {
     waiting: BTreeMap<Urgency, FairQueue>,
     permits_given: u32,
     /// Latencies by urgency, because calls of one urgency are similar.
-    times: BTreeMap<Urgency, Times>,
+    latencies: BTreeMap<Urgency, MeanLatency>,
 }
 
 /// A fair queue of jobs, each with its calls in order.
@@ -103,13 +99,13 @@ impl CallLimiter {
         // Values above `u32::MAX` do not occur in practice; a few thousand are the most.
         let max_limit = f64::from(u32::try_from(max_limit.max(1)).unwrap_or(u32::MAX));
         let state = State {
-            limit: MIN_LIMIT.min(max_limit),
+            limit: max_limit,
             max_limit,
             in_flight: 0,
             abandoned: 0,
             waiting: BTreeMap::new(),
             permits_given: 0,
-            times: BTreeMap::new(),
+            latencies: BTreeMap::new(),
         };
         Self {
             timeout,
@@ -142,7 +138,7 @@ impl CallLimiter {
             }
         };
         match &answer {
-            Ok(_) => self.lock().record_latency(urgency, begun.elapsed()),
+            Ok(_) => self.lock().completed(urgency, begun.elapsed()),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
                 self.lock().overloaded();
             }
@@ -155,7 +151,7 @@ impl CallLimiter {
     /// Returns the current mean latency: the largest of all urgencies.
     pub(super) fn latency(&self) -> Duration {
         let state = self.lock();
-        let means = state.times.values().map(|times| times.mean);
+        let means = state.latencies.values().map(|latency| latency.seconds);
         Duration::from_secs_f64(means.fold(0.0, f64::max))
     }
 
@@ -261,7 +257,8 @@ impl State {
     /// Returns true if the limit allows one more call, of any weight.
     fn has_free_permit(&self) -> bool {
         let in_flight = f64::from(self.in_flight) + 1.0;
-        in_flight <= self.limit && in_flight + f64::from(self.abandoned) <= self.max_limit
+        let running = in_flight + f64::from(self.abandoned);
+        in_flight <= self.limit && running <= self.max_limit * MAX_RUNNING_PER_PERMIT
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -277,74 +274,37 @@ impl State {
         call
     }
 
-    /// Records the latency of a completed call, and adjusts the limit.
-    fn record_latency(&mut self, urgency: Urgency, time: Duration) {
-        let all_used = !self.has_free_permit();
-        let times = self.times.entry(urgency).or_default();
-        times.add(time);
-        let queued = self.limit * (1.0 - times.fastest() / times.mean);
-        let more = TARGET_QUEUE * self.limit.sqrt() - queued;
-        if more < 0.0 || all_used {
-            // The whole change is applied after as many responses as there are permits.
-            self.limit_to(self.limit + more / self.limit);
-        }
+    /// Records the latency of a completed call, and raises the limit if it was lowered.
+    fn completed(&mut self, urgency: Urgency, time: Duration) {
+        self.latencies.entry(urgency).or_default().add(time);
+        self.limit = (self.limit + self.limit.recip()).min(self.max_limit);
     }
 
     /// Lowers the limit, because the server could not carry out a call.
     fn overloaded(&mut self) {
-        self.limit_to(self.limit * DECAY);
-    }
-
-    fn limit_to(&mut self, limit: f64) {
-        self.limit = limit.clamp(MIN_LIMIT.min(self.max_limit), self.max_limit);
+        self.limit = (self.limit / 2.0).max(MIN_LIMIT.min(self.max_limit));
     }
 }
 
-/// Recent latencies of calls, in seconds.
-struct Times {
-    /// Arithmetic mean of the first calls, then exponential.
-    mean: f64,
+/// The mean latency of calls: arithmetic for the first calls, then exponential.
+#[derive(Default)]
+struct MeanLatency {
+    seconds: f64,
     calls: u32,
-    /// The minimum in the current span of [`LATENCY_MEMORY`], and in the previous one.
-    fastest: [f64; 2],
-    since: Instant,
 }
 
-impl Default for Times {
-    fn default() -> Self {
-        Self {
-            mean: 0.0,
-            calls: 0,
-            fastest: [f64::INFINITY; 2],
-            since: Instant::now(),
-        }
-    }
-}
-
-impl Times {
+impl MeanLatency {
     fn add(&mut self, time: Duration) {
-        // The clock of a simulation may stand still, so the latency is at least 1 µs.
-        let time = time.as_secs_f64().max(1e-6);
-        if self.since.elapsed() >= LATENCY_MEMORY {
-            self.since = Instant::now();
-            self.fastest[1] = mem::replace(&mut self.fastest[0], f64::INFINITY);
-        }
-        self.fastest[0] = self.fastest[0].min(time);
         // The first call is often slow, so it weighs no more than the next calls.
         self.calls = self.calls.saturating_add(1);
         let weight = f64::from(self.calls).recip().max(1.0 - DECAY);
-        self.mean += weight * (time - self.mean);
-    }
-
-    fn fastest(&self) -> f64 {
-        self.fastest[0].min(self.fastest[1])
+        self.seconds += weight * (time.as_secs_f64() - self.seconds);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::future::join_all;
-    use tokio::sync::Semaphore;
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -394,14 +354,12 @@ mod tests {
         let calls = calls(4);
         for milliseconds in [1_000, 20, 20, 20, 20, 20, 20, 20, 20] {
             let time = Duration::from_millis(milliseconds);
-            calls.lock().record_latency(Urgency::Children, time);
+            calls.lock().completed(Urgency::Children, time);
         }
         assert!(calls.latency() < Duration::from_millis(150));
         // Later calls outweigh the first ones.
         for _ in 0..40 {
-            calls
-                .lock()
-                .record_latency(Urgency::Children, Duration::from_secs(1));
+            calls.lock().completed(Urgency::Children, Duration::from_secs(1));
         }
         assert!(calls.latency() > Duration::from_millis(900));
     }
@@ -443,29 +401,6 @@ mod tests {
         assert_eq!(calls.lock().in_flight, 0);
     }
 
-    /// Returns the limit after a thousand calls to a server that carries out `at_once` calls concurrently, each in 3
-    /// ms.
-    async fn limit_at(at_once: usize) -> f64 {
-        let calls = calls(64);
-        let server = Semaphore::new(at_once);
-        let call = || {
-            calls.call(Urgency::Children, "a", 0, async {
-                let _place = server.acquire().await;
-                sleep(Duration::from_millis(3)).await;
-                Ok(())
-            })
-        };
-        join_all((0..1_000).map(|_| call())).await;
-        calls.lock().limit
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_limit_follows_the_capacity_of_the_server() {
-        let small = limit_at(2).await;
-        assert!((MIN_LIMIT..=16.0).contains(&small), "{small}");
-        assert!(limit_at(1_000).await > 60.0, "a large server takes all");
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_lost_call_releases_its_permit() {
         let calls = calls(64);
@@ -488,21 +423,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_overloaded_server_gets_fewer_calls() {
+    async fn an_overloaded_server_gets_fewer_calls_until_it_responds_again() {
         let calls = calls(64);
-        calls.lock().limit = 64.0;
         let late = || std::future::pending::<kube::Result<()>>();
-        let all = join_all((0..64).map(|_| calls.call(Urgency::Children, "a", 0, late())));
+        let call = |request| calls.call(Urgency::Children, "a", 0, request);
+        assert!(call(late()).await.is_err());
+        assert_eq!(calls.lock().limit, 32.0);
+        let all = join_all((0..64).map(|_| call(late())));
         assert!(all.await.iter().all(Result::is_err));
-        assert!(calls.lock().limit <= MIN_LIMIT, "{}", calls.lock().limit);
-        let refused = Err(kube::Error::Api(Box::default()));
-        let _ = calls
-            .call(Urgency::Status, "a", 0, async { refused as kube::Result<()> })
-            .await;
-        assert_eq!(
-            calls.latency(),
-            Duration::ZERO,
-            "only answers tell how long they take"
-        );
+        assert_eq!(calls.lock().limit, MIN_LIMIT);
+        assert_eq!(calls.latency(), Duration::ZERO, "only responses have a latency");
+        for _ in 0..3_000 {
+            let answered = calls.call(Urgency::Children, "a", 0, async { Ok(()) }).await;
+            answered.unwrap();
+        }
+        assert_eq!(calls.lock().limit, 64.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_for_another_reason_leaves_the_limit() {
+        let calls = calls(64);
+        let forbidden = kube::core::Status {
+            code: 403,
+            ..kube::core::Status::default()
+        };
+        let refused = Err(kube::Error::Api(forbidden.boxed()));
+        let answered = calls.call(Urgency::Status, "a", 0, async { refused as kube::Result<()> });
+        assert!(answered.await.is_err());
+        assert_eq!(calls.lock().limit, 64.0);
     }
 }

@@ -40,8 +40,8 @@ pub struct Options {
     pub settings: Settings,
     /// Number of jobs reconciled at once, at least 1; default 16.
     pub concurrency: usize,
-    /// Maximum number of writes in flight for all jobs together, at least 1; default 64. The operator uses fewer if
-    /// latency grows with the number of writes.
+    /// Maximum number of writes in flight for all jobs together, at least 1; default 16. The operator halves it while
+    /// the API server is overloaded or does not respond.
     pub calls: usize,
     /// Timeout of one API call; default 30 s. A call that takes longer is abandoned, and the next reconcile finds out
     /// whether it took effect.
@@ -62,7 +62,7 @@ impl Default for Options {
             namespace: None,
             settings: Settings::default(),
             concurrency: 16,
-            calls: 64,
+            calls: 16,
             call_timeout: CallTimeout::default().0,
             watch_timeout: DEFAULT_SILENCE_TIMEOUT,
             clock: Arc::new(SystemClock),

@@ -24,7 +24,7 @@ const POD_RUN_SECONDS: u64 = 36_000;
 const QUIET_SECONDS: u64 = 30;
 
 /// The maximum number of calls in flight when an operator is killed. The next operator repeats these calls.
-const MAX_CALLS_IN_FLIGHT: u64 = 64;
+const MAX_CALLS_IN_FLIGHT: u64 = 16;
 
 /// The number of objects in a page of a list.
 const OBJECTS_IN_A_PAGE: u64 = 500;

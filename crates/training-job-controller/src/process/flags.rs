@@ -14,8 +14,8 @@ use super::settings::SettingFlags;
 /// Maximum number of concurrent reconciles per controller thread. Reconciles wait for the API server most of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;
 
-/// Maximum number of writes in flight per controller thread.
-pub(super) const CALLS_PER_THREAD: usize = 64;
+/// Maximum number of writes in flight per controller thread. Decision 15 has the measurement.
+pub(super) const CALLS_PER_THREAD: usize = 16;
 
 /// The flags of an operator, for `#[command(flatten)]` in a program's own command line.
 ///
