@@ -122,6 +122,8 @@ pub enum ConditionType {
     Suspended,
     /// The job has failed.
     Failed,
+    /// A hook of the kind panicked, so the job does not change.
+    HookPanicked,
 }
 
 impl ConditionType {
@@ -134,6 +136,7 @@ impl ConditionType {
             Self::Succeeded => "Succeeded",
             Self::Suspended => "Suspended",
             Self::Failed => "Failed",
+            Self::HookPanicked => "HookPanicked",
         }
     }
 }

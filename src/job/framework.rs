@@ -341,6 +341,8 @@ pub struct RoleDefinition {
     pub has_service: bool,
     /// The roles whose replicas must all run or have succeeded before its pods are created.
     pub starts_after: &'static [&'static str],
+    /// True if the replicas of [`starts_after`](Self::starts_after) must be ready as well.
+    pub waits_for_readiness: bool,
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
     pub survives_container_restart: bool,
 }
@@ -357,6 +359,7 @@ impl RoleDefinition {
             ports: None,
             has_service: true,
             starts_after: &[],
+            waits_for_readiness: false,
             survives_container_restart: false,
         }
     }
@@ -424,6 +427,14 @@ impl RoleDefinition {
     #[must_use]
     pub const fn starts_after(mut self, roles: &'static [&'static str]) -> Self {
         self.starts_after = roles;
+        self
+    }
+
+    /// Makes the role wait until the replicas that start first are ready, or have succeeded: the readiness probes of
+    /// their containers succeed. Without it the role waits until they run.
+    #[must_use]
+    pub const fn when_ready(mut self) -> Self {
+        self.waits_for_readiness = true;
         self
     }
 

@@ -19,6 +19,7 @@ mod accelerators;
 pub(crate) mod errors;
 mod framework;
 mod gang_scheduler;
+mod hook;
 mod milestone;
 mod nearest;
 mod objects;
@@ -34,6 +35,9 @@ pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use errors::{Complaint, FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
+pub(crate) use hook::hook;
+#[doc(hidden)]
+pub use hook::take_panicked_hook;
 pub use milestone::Milestone;
 pub(crate) use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};

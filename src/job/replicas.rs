@@ -12,8 +12,10 @@ pub enum ReplicaState {
     Absent,
     /// The pod has not started.
     Pending,
-    /// The pod runs.
+    /// The pod runs, and is not ready.
     Running,
+    /// The pod runs and is ready: the readiness probes of its containers succeed, or it has none.
+    Ready,
     /// The pod is being deleted.
     Stopping,
     /// The replica has succeeded. The state remains when the pod is gone.
@@ -134,7 +136,7 @@ impl<'a> Replicas<'a> {
         let (mut total, mut running, mut succeeded) = (0, 0, 0);
         for role in deciding {
             total += role.states.len();
-            running += role.count(ReplicaState::Running);
+            running += role.running();
             succeeded += role.count(ReplicaState::Succeeded);
         }
         // A job without deciding replicas never succeeds.
@@ -146,7 +148,19 @@ impl<'a> Replicas<'a> {
     }
 }
 
+impl ReplicaState {
+    /// Returns true if the pod runs, ready or not.
+    pub fn runs(self) -> bool {
+        matches!(self, Self::Running | Self::Ready)
+    }
+}
+
 impl RoleReplicas<'_> {
+    /// Returns the number of the role's replicas whose pods run, ready or not.
+    pub fn running(&self) -> usize {
+        self.states.iter().filter(|state| state.runs()).count()
+    }
+
     /// Returns the number of the role's replicas in this state.
     pub fn count(&self, state: ReplicaState) -> usize {
         self.states.iter().filter(|&&s| s == state).count()

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, EnvVar};
 use serde_json::json;
 
+use super::hook;
 use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob};
 
 /// Minimum length of a prefix, in bytes, that is moved to the ConfigMap.
@@ -56,7 +57,7 @@ impl SharedEnvironment {
                 let indexes = BTreeSet::from([0, role.replicas - 1]);
                 indexes
                     .into_iter()
-                    .map(|index| job.env(topology, &Replica { role, index }))
+                    .map(|index| hook("env", || job.env(topology, &Replica { role, index })))
             });
         let prefixes = common(samples);
         let name = format!("{}{:016x}", name_prefix(topology), hash(&prefixes));

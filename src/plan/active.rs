@@ -1,7 +1,8 @@
 //! Plans an active job, which is neither finished nor suspended: survey, verdict, consequences.
 
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
-use crate::job::{Milestone, Replica, ReplicaState, Replicas, RoleReplicas, TrainingJob};
+use crate::job::hook;
+use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob};
 
 use super::draft::Draft;
 use super::survey::{self, survey};
@@ -65,7 +66,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Sets Running to False if no replica runs any more: all have lost their pods or nodes, and no restart is due.
 fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>) {
-    let runs = |role: &RoleReplicas<'_>| role.count(ReplicaState::Running) > 0;
+    let runs = |role: &RoleReplicas<'_>| role.running() > 0;
     if draft.status.is(ConditionType::Running) && !states.roles().iter().any(runs) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::False);
         draft.set(type_, holds, reasons::NOT_RUNNING, &Milestone::Interrupted);
@@ -107,7 +108,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
             reasons::RESTARTING,
             &milestone,
         );
-        let message = draft.job.job.message(&milestone);
+        let message = hook("message", || draft.job.job.message(&milestone));
         draft.event(true, reasons::RESTARTING, message);
     }
     // The failed pods are outdated now and are not counted.

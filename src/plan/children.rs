@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
+use crate::job::hook;
 use crate::job::{Replica, TrainingJob};
 use crate::render;
 
@@ -94,9 +95,13 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
         if (role_may || of_role.scope != RestartScope::Replica) && leaving(&of_role) {
             continue;
         }
-        let first = draft.job.job.starts_after(topology, of_role.role);
+        let first = hook("starts_after", || {
+            draft.job.job.starts_after(topology, of_role.role)
+        });
+        let must_be_ready = of_role.role.definition.waits_for_readiness;
+        let started = |replica: &ObservedReplica| has_started(replica, must_be_ready);
         let is_due =
-            |r: &ObservedRole<'_>| !first.contains(&r.role.class()) || r.replicas.iter().all(has_started);
+            |r: &ObservedRole<'_>| !first.contains(&r.role.class()) || r.replicas.iter().all(started);
         if !survey.iter().all(is_due) {
             continue;
         }
@@ -133,9 +138,10 @@ fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i
     }
 }
 
-fn has_started(observed: &ObservedReplica) -> bool {
-    matches!(
-        observed,
-        ObservedReplica::Running | ObservedReplica::Succeeded | ObservedReplica::Failed(_)
-    )
+fn has_started(observed: &ObservedReplica, must_be_ready: bool) -> bool {
+    match observed {
+        ObservedReplica::Running { ready } => *ready || !must_be_ready,
+        ObservedReplica::Succeeded | ObservedReplica::Failed(_) => true,
+        _ => false,
+    }
 }

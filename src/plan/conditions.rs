@@ -52,7 +52,7 @@ pub(super) fn set(
             remove(status, ConditionType::Restarting);
             turn_off(status, ConditionType::Running, now);
         }
-        ConditionType::Created => {}
+        ConditionType::Created | ConditionType::HookPanicked => {}
     }
     remove(status, type_);
     status.conditions.push(condition);

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::labels;
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
+use crate::job::hook;
 use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas, TrainingJob};
 use crate::render;
 use crate::validate::ValidJob;
@@ -39,6 +40,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         let exact_now = now;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         let mut status = old.clone();
+        conditions::remove(&mut status, ConditionType::HookPanicked);
         recovery::correct_future_times(&mut status, job.job.meta(), now);
         Self {
             job,
@@ -73,7 +75,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         milestone: &Milestone<'_>,
     ) -> bool {
         let reason = format!("{}{reason}", J::kind(&()));
-        let message = self.job.job.message(milestone);
+        let message = hook("message", || self.job.job.message(milestone));
         conditions::set(&mut self.status, type_, value, &reason, message, at)
     }
 
@@ -117,7 +119,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         let counts = states.roles().iter().map(|role| {
             let count = |state| i32::try_from(role.count(state)).unwrap_or(i32::MAX);
             let status = ReplicaStatus {
-                active: count(ReplicaState::Running),
+                active: i32::try_from(role.running()).unwrap_or(i32::MAX),
                 succeeded: count(ReplicaState::Succeeded),
                 failed: count(ReplicaState::Failed),
                 selector: J::FRAMEWORK.scaled_role.map(|_| render::selector(job, role.role)),

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
+use crate::job::hook;
 use crate::job::{Milestone, Role, TrainingJob};
 
 use super::draft::Draft;
@@ -23,7 +24,7 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         reasons::SUCCEEDED,
         &Milestone::Succeeded,
     );
-    let message = draft.job.job.message(&Milestone::Succeeded);
+    let message = hook("message", || draft.job.job.message(&Milestone::Succeeded));
     draft.event(false, reasons::SUCCEEDED, message);
     draft.status.set_failure(None);
     mark_ended(draft);
@@ -42,7 +43,7 @@ pub(super) fn fail<J: TrainingJob>(
         reasons::FAILED,
         milestone,
     );
-    let message = draft.job.job.message(milestone);
+    let message = hook("message", || draft.job.job.message(milestone));
     draft.event(warning, reasons::FAILED, message);
     mark_ended(draft);
 }

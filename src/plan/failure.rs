@@ -7,6 +7,7 @@ use super::observed::{ContainerRecord, PodRecord, Termination};
 use super::reasons;
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
+use crate::job::hook;
 use crate::job::{Replica, Role};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +151,10 @@ impl Failure {
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
             (FailureCause::Exit(code), RestartPolicy::ExitCode)
-                if never_ran(&self.record.reason) || !job.is_retryable(role, code, &self.record.reason) =>
+                if never_ran(&self.record.reason)
+                    || !hook("is_retryable", || {
+                        job.is_retryable(role, code, &self.record.reason)
+                    }) =>
             {
                 Consequence::FinalByExitCode
             }

@@ -93,7 +93,8 @@ pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-fn shorten(problem: &str) -> String {
+/// Returns the start of a problem that fits into an event.
+pub(super) fn shorten(problem: &str) -> String {
     let mut end = problem.len().min(MAX_PROBLEM_BYTES);
     while !problem.is_char_boundary(end) {
         end -= 1;

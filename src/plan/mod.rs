@@ -22,6 +22,7 @@ mod layout;
 mod notices;
 mod objects;
 pub mod observed;
+mod panicked;
 mod pod_end;
 mod policy;
 mod printable;
@@ -40,6 +41,7 @@ use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
+pub use panicked::panicked;
 pub use printable::printable;
 pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,

@@ -30,6 +30,9 @@ pub const FAILED: &str = "Failed";
 /// Condition Failed, and an event: the job is invalid.
 pub const FAILED_VALIDATION: &str = "FailedValidation";
 
+/// Condition HookPanicked, and an event: a hook of the kind panicked.
+pub const HOOK_PANICKED: &str = "HookPanicked";
+
 /// Event: the operator replaced invalid values in the status.
 pub const STATUS_REPAIRED: &str = "StatusRepaired";
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::observed::{ContainerKind, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
+use crate::job::hook;
 use crate::job::{FailureTolerance, TrainingJob};
 use crate::job::{Replica, Role, Topology};
 use crate::job::{ReplicaState, Replicas};
@@ -24,7 +25,9 @@ pub(super) enum ObservedReplica {
     /// The pod is being deleted, and no other replica restarts with it. The failure is the one that follows.
     Stopping(Failure),
     Pending,
-    Running,
+    Running {
+        ready: bool,
+    },
     /// The replica has succeeded. Its pod may be gone.
     Succeeded,
     Failed(Failure),
@@ -101,7 +104,7 @@ fn restarts_in_place<J: TrainingJob>(
     let mut found = RestartsInPlace::default();
     for replica in job.topology.all() {
         // Failures of the role are always tolerated, so its restarts are not counted.
-        if job.job.tolerance(replica.role) == FailureTolerance::Always {
+        if hook("tolerance", || job.job.tolerance(replica.role)) == FailureTolerance::Always {
             continue;
         }
         let Some(pod) = observed.pods.get(&replica.host()) else {
@@ -118,7 +121,7 @@ fn restarts_in_place<J: TrainingJob>(
         let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
         let live = counted.map(|c| c.restarts).fold(0, i32::saturating_add);
         let live = live.min(MAX_COUNT);
-        let has_own_limit = job.job.retries(replica.role).is_some();
+        let has_own_limit = hook("retries", || job.job.retries(replica.role)).is_some();
         if !has_own_limit || job.restart_scope(replica.role) == RestartScope::Job {
             found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
         }
@@ -174,7 +177,7 @@ fn observe_replica(
         _ => match restarted_in_place(replica, pod, main) {
             // The other processes cannot continue with a process that was restarted.
             Some(failure) if !restarts_alone(replica.role, scope) => ObservedReplica::Failed(failure),
-            _ if pod.phase == Phase::Running => ObservedReplica::Running,
+            _ if pod.phase == Phase::Running => ObservedReplica::Running { ready: pod.ready },
             _ => ObservedReplica::Pending,
         },
     }
@@ -203,7 +206,8 @@ pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Rep
                 ObservedReplica::Missing | ObservedReplica::Outdated(_) => ReplicaState::Absent,
                 ObservedReplica::Stopping(_) => ReplicaState::Stopping,
                 ObservedReplica::Pending => ReplicaState::Pending,
-                ObservedReplica::Running => ReplicaState::Running,
+                ObservedReplica::Running { ready: false } => ReplicaState::Running,
+                ObservedReplica::Running { ready: true } => ReplicaState::Ready,
                 ObservedReplica::Succeeded => ReplicaState::Succeeded,
                 ObservedReplica::Failed(Failure {
                     cause: FailureCause::Lost,

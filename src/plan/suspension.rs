@@ -1,6 +1,7 @@
 //! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
 use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
+use crate::job::hook;
 use crate::job::{Milestone, TrainingJob};
 
 use super::draft::Draft;
@@ -29,7 +30,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         reasons::SUSPENDED,
         &Milestone::Suspended,
     ) {
-        let message = draft.job.job.message(&Milestone::Suspended);
+        let message = hook("message", || draft.job.job.message(&Milestone::Suspended));
         draft.event(false, reasons::SUSPENDED, message);
         // The condition is stored first. If the job is resumed before its pods are gone, their end is then no failure.
         return;
@@ -87,7 +88,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .conditions
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
-    let message = draft.job.job.message(&Milestone::Resumed);
+    let message = hook("message", || draft.job.job.message(&Milestone::Resumed));
     draft.event(false, reasons::RESUMED, message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.

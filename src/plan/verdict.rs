@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureAction, FailureRecord, RestartScope};
+use crate::job::hook;
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
 use super::draft::Draft;
@@ -133,7 +134,7 @@ fn failures<'s, 'a, J: TrainingJob>(
 ) -> Vec<FailedReplica<'s, 'a>> {
     let mut failed = Vec::new();
     for of_role in &survey.roles {
-        let tolerance = draft.job.job.tolerance(of_role.role);
+        let tolerance = hook("tolerance", || draft.job.job.tolerance(of_role.role));
         let others_remain = of_role
             .replicas
             .iter()
@@ -264,7 +265,7 @@ fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> boo
 
 /// Returns the limit of the role's own restarts, if it has one. Restarts of the whole job have no limit of a role.
 pub(super) fn own_limit<J: TrainingJob>(draft: &Draft<'_, J>, of_role: &ObservedRole<'_>) -> Option<u32> {
-    let limit = draft.job.job.retries(of_role.role);
+    let limit = hook("retries", || draft.job.job.retries(of_role.role));
     limit.filter(|_| of_role.scope != RestartScope::Job)
 }
 
@@ -403,7 +404,7 @@ fn exceeded_limit<J: TrainingJob>(
 /// it. A failure in it means that the training was not completed: if all workers raise an error, a scheduler still ends with
 /// exit code 0.
 fn success_grace_ends_at<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
-    let runs = |s: &ObservedReplica| matches!(s, ObservedReplica::Running | ObservedReplica::Pending);
+    let runs = |s: &ObservedReplica| matches!(s, ObservedReplica::Running { .. } | ObservedReplica::Pending);
     let any_runs = |role: &ObservedRole<'_>| role.replicas.iter().any(runs);
     if !survey.roles.iter().any(any_runs) {
         return None;
@@ -429,7 +430,8 @@ fn failure_grace_ends_at<J>(
     let role = failed.replica.role;
     let runs = |of: &&ObservedRole<'_>| {
         let mut replicas = of.replicas.iter();
-        restart_together(&of.scope, of.role, role) && replicas.any(|s| matches!(s, ObservedReplica::Running))
+        restart_together(&of.scope, of.role, role)
+            && replicas.any(|s| matches!(s, ObservedReplica::Running { .. }))
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{self, Amounts};
 use crate::api::labels;
+use crate::job::hook;
 use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob};
 use crate::validate::ValidJob;
 
@@ -35,7 +36,7 @@ impl<'a> Members<'a> {
         let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
         bound_by_it
             .map(|role| {
-                let later = match job.job.starts_after(&job.topology, role) {
+                let later = match hook("starts_after", || job.job.starts_after(&job.topology, role)) {
                     [] => 0,
                     _ => role.replicas,
                 };
@@ -84,7 +85,9 @@ pub(crate) fn pod_group<J: TrainingJob>(
     attempt: u32,
     there: Option<&Value>,
 ) -> JobObject {
-    let policy = job.job.run_policy().scheduling_policy.unwrap_or_default();
+    let policy = hook("run_policy", || job.job.run_policy())
+        .scheduling_policy
+        .unwrap_or_default();
     let present: u32 = members.iter().map(|m| m.present).sum();
     let asking: u32 = members.iter().map(|m| m.asking).sum();
     let wanted = policy.min_available.and_then(|n| u32::try_from(n).ok());
@@ -155,7 +158,9 @@ fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u3
             role: member.role,
             index: 0,
         };
-        job.job.customize(&job.topology, &replica, &mut spec);
+        hook("customize", || {
+            job.job.customize(&job.topology, &replica, &mut spec)
+        });
         let of_pod = requests::of_pod(&spec);
         (0..of_role).for_each(|_| requests::add(&mut all, &of_pod));
     }

@@ -27,6 +27,7 @@ pub use service::service;
 pub use warnings::warnings;
 
 use crate::api::labels;
+use crate::job::hook;
 use crate::job::{
     FieldErrors, JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment,
     TrainingJob,
@@ -101,7 +102,7 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
 
 /// Returns the objects of a job other than services and pods when its replicas are in these states.
 pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
-    let mut objects = job.job.objects(&job.topology, replicas);
+    let mut objects = hook("objects", || job.job.objects(&job.topology, replicas));
     objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
     objects
         .iter_mut()
@@ -150,7 +151,7 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
 
 /// Returns the labels of a replica's pod and service.
 fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let mut all = job.job.labels(&job.topology, replica);
+    let mut all = hook("labels", || job.job.labels(&job.topology, replica));
     all.extend(own_labels(job, replica));
     all
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{RestartPolicy, labels};
+use crate::job::hook;
 use crate::job::{Replica, Topology, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
@@ -34,7 +35,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
     let mut all_labels = from_template.labels.unwrap_or_default();
     all_labels.extend(super::replica_labels(job, replica));
-    if job.job.is_master(&job.topology, replica) {
+    if hook("is_master", || job.job.is_master(&job.topology, replica)) {
         all_labels.insert(labels::JOB_ROLE.to_owned(), "master".to_owned());
     }
     let mut annotations = from_template.annotations.unwrap_or_default();
@@ -55,7 +56,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     }
     let accelerators = &job.topology.settings.accelerators;
     additions(&spec, main, accelerators).add_to(&mut spec);
-    let environment = job.job.env(&job.topology, replica);
+    let environment = hook("env", || job.job.env(&job.topology, replica));
     for (n, container) in spec.containers.iter_mut().enumerate() {
         if !framework.env_main_container_only || Some(n) == main {
             add_environment(container, &environment);
@@ -65,7 +66,9 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         set_dns_domain(&mut spec, replica.host(), service, &job.topology);
     }
     mounts::add(job, main, &mut spec);
-    job.job.customize(&job.topology, replica, &mut spec);
+    hook("customize", || {
+        job.job.customize(&job.topology, replica, &mut spec)
+    });
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {
         let containers = spec.containers.iter_mut();

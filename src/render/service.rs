@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::job::hook;
 use crate::job::{Replica, Role, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
@@ -22,8 +23,9 @@ pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> 
     // with.
     let selector = super::own_labels(job, replica);
     let ports = named(ports_of::<J>(replica.role));
-    let has_address =
-        job.policy.stable_address && !ports.is_empty() && job.job.is_dialed(&job.topology, replica);
+    let has_address = job.policy.stable_address
+        && !ports.is_empty()
+        && hook("is_dialed", || job.job.is_dialed(&job.topology, replica));
     Service {
         metadata: ObjectMeta {
             name: Some(replica.host()),

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::{CleanPodPolicy, RestartPolicy};
+use crate::job::hook;
 use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
 use kube_schema::item;
@@ -32,7 +33,7 @@ pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
         check_restart_policy(role, &pod, &mut warnings);
         check_accelerators(job, role, &mut warnings);
     }
-    job.job.warn(&job.topology, &mut warnings);
+    hook("warn", || job.job.warn(&job.topology, &mut warnings));
     warnings
 }
 
@@ -256,7 +257,7 @@ fn check_environment<J: TrainingJob>(
     replica: &Replica<'_>,
     warnings: &mut FieldErrors,
 ) {
-    let ours = job.job.env(&job.topology, replica);
+    let ours = hook("env", || job.job.env(&job.topology, replica));
     let spec = replica.role.template().spec.as_ref();
     for (n, container) in spec.iter().flat_map(|s| &s.containers).enumerate() {
         for (m, variable) in container.env.iter().flatten().enumerate() {

@@ -33,6 +33,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_schema::{FieldPath, names};
 
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
+use crate::job::hook;
 use crate::job::{
     FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState,
     Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
@@ -112,12 +113,12 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
         return;
     }
     check_environment(job, topology, errors);
-    for requirement in J::requirements() {
+    for requirement in hook("requirements", || J::requirements()) {
         if let Some((problem, remedy)) = requirement.violation(job, topology) {
             errors.push(J::FRAMEWORK.roles_path(), problem, remedy);
         }
     }
-    job.validate(topology, errors);
+    hook("validate", || job.validate(topology, errors));
     if errors.is_empty() {
         check_objects(job, topology, errors);
     }
@@ -138,7 +139,7 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
             );
         }
         let is_class = |class: &str| J::FRAMEWORK.roles.iter().any(|role| role.name == class);
-        let mut first = job.starts_after(topology, role).iter();
+        let mut first = hook("starts_after", || job.starts_after(topology, role)).iter();
         if let Some(unknown) = first.find(|class| !is_class(class) || **class == role.class()) {
             errors.push(
                 &role.field,
@@ -154,7 +155,7 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
 fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
     let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
     let mut known = BTreeSet::new();
-    for object in job.objects(topology, &replicas) {
+    for object in hook("objects", || job.objects(topology, &replicas)) {
         let title = format!("{} {:?}", object.kind.kind, object.name());
         if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
             errors.push(
@@ -209,7 +210,7 @@ fn check<'a, J: TrainingJob>(
     let stored = job;
     let annotated = annotations::apply(stored, &mut errors);
     let job = &*annotated.job;
-    let wanted = job.run_policy();
+    let wanted = hook("run_policy", || job.run_policy());
     let policy = check_policy(job, &wanted, settings, &mut errors);
     // Annotations never stand for a role.
     let roles = roles::check(stored, &mut errors);
@@ -253,7 +254,7 @@ fn check<'a, J: TrainingJob>(
 impl<J: TrainingJob> ValidJob<'_, J> {
     /// Returns the outcome of the replicas' states, by the job's own success policy or else by its kind's.
     pub fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        let of_kind = self.job.outcome(replicas);
+        let of_kind = hook("outcome", || self.job.outcome(replicas));
         match &self.policy.success {
             Some(policy) => replicas.decided_by_policy(policy, of_kind),
             None => of_kind,
@@ -263,13 +264,13 @@ impl<J: TrainingJob> ValidJob<'_, J> {
     /// Returns the scope that restarts with a failed replica of `role`. A replica whose failures never matter
     /// restarts alone.
     pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
-        if self.job.tolerance(role) == FailureTolerance::Always {
+        if hook("tolerance", || self.job.tolerance(role)) == FailureTolerance::Always {
             return RestartScope::Replica;
         }
         self.policy
             .restart_scope
             .clone()
-            .unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
+            .unwrap_or_else(|| hook("restart_scope", || self.job.restart_scope(&self.topology, role)))
     }
 }
 
@@ -340,7 +341,7 @@ fn check_policy<J: TrainingJob>(
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
 /// the spec itself.
 fn managers<J: TrainingJob>(job: &J) -> Vec<(String, String)> {
-    let nested = job.run_policy().managed_by;
+    let nested = hook("run_policy", || job.run_policy()).managed_by;
     let nested = nested.map(|manager| (job.run_policy_field("managedBy"), manager));
     let top = job
         .managed_by()
@@ -386,7 +387,7 @@ fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &
         let Some(index) = role.replicas.checked_sub(1) else {
             continue;
         };
-        for variable in job.env(topology, &Replica { role, index }) {
+        for variable in hook("env", || job.env(topology, &Replica { role, index })) {
             let bytes = variable.name.len() + variable.value.as_ref().map_or(0, String::len) + 2;
             if bytes > MAX_ENV_BYTES {
                 errors.push(

@@ -6,6 +6,7 @@ use kube_schema::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
+use crate::job::hook;
 use crate::job::{FieldErrors, Role, RoleDefinition, RoleSource, RoleSpec, TrainingJob};
 
 use super::template;
@@ -14,7 +15,7 @@ use super::template;
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
     let framework = J::FRAMEWORK;
     let spec = FieldPath::At("spec");
-    let specs = job.replica_specs();
+    let specs = hook("replica_specs", || job.replica_specs());
     let is_at_entry = |entry: &&RoleSpec<'_>| entry.class.is_none();
     let entries: Vec<_> = specs.entries().iter().filter(is_at_entry).collect();
     let known = framework.role_names();
@@ -176,7 +177,7 @@ fn role<'a, J: TrainingJob>(
     Role {
         definition,
         field: path.to_string(),
-        names: job.replica_names(definition, &slug),
+        names: hook("replica_names", || job.replica_names(definition, &slug)),
         slug,
         name,
         // An invalid count is reported above, and then the role is not used.

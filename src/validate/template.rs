@@ -10,6 +10,7 @@ use kube_schema::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
 use kube_schema::quantity::is_quantity;
 use kube_schema::{FieldPath, names};
 
+use crate::job::hook;
 use crate::job::{FieldErrors, RoleDefinition, TrainingJob};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
@@ -52,7 +53,9 @@ pub(super) fn check<J: TrainingJob>(
             check_container(at, container, errors);
         }
     }
-    let main = job.framework_container(role, containers);
+    let main = hook("framework_container", || {
+        job.framework_container(role, containers)
+    });
     let port = match main.and_then(|main| containers.get(main)) {
         Some(main) => framework_port(main, port_name),
         None => {

@@ -12,14 +12,18 @@
 #[cfg(feature = "cluster")]
 pub mod cluster;
 mod environment;
+pub mod group_job;
 mod harness;
+pub mod list_job;
 mod recordings;
 mod toy;
 
 pub use environment::{ConfigMaps, config_maps, environment};
+pub use group_job::GroupJob;
 pub use harness::{PlanHarness, PodHandle, Step, steps};
+pub use list_job::ListJob;
 pub use recordings::{Difference, compare_renders, compare_renders_with};
-pub use toy::{ToyJob, ToyJobSpec};
+pub use toy::{PANICS, ToyJob, ToyJobSpec};
 
 use std::path::{Path, PathBuf};
 

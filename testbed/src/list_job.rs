@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use training_job::api::{ConditionType, JobStatus, ReplicaSpec, RunPolicy, variable};
 use training_job::{
     FailureTolerance, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
-    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, SettingDefinition, Topology,
-    TrainingJob,
+    Replicas, Requirement, Role, RoleDefinition, RoleSpecs, SettingDefinition, Topology, TrainingJob,
 };
 
+/// A job whose roles are the entries of a list.
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -25,23 +25,28 @@ use training_job::{
     status = "ListStatus"
 )]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ListJobSpec {
+pub struct ListJobSpec {
+    /// The replicas by type.
     #[serde(default)]
-    pub(crate) members: Vec<Member>,
+    pub members: Vec<Member>,
+    /// The image of containers without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) image: Option<String>,
+    pub image: Option<String>,
+    /// True for a job without a turn, which needs neither a HEAD nor a CLIENT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) detached: Option<bool>,
+    pub detached: Option<bool>,
+    /// True if the job is suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) suspend: Option<bool>,
+    pub suspend: Option<bool>,
+    /// The number of restarts after which the job fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) backoff_limit: Option<i32>,
+    pub backoff_limit: Option<i32>,
 }
 
 /// One entry of the list.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Member {
+pub struct Member {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     member_type: Option<String>,
     #[serde(flatten)]
@@ -51,9 +56,11 @@ pub(crate) struct Member {
 // region: status
 /// The shared status below a field of its own, and a phase beside it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct ListStatus {
-    pub(crate) client: Option<String>,
-    pub(crate) phase: String,
+pub struct ListStatus {
+    /// The host of the client.
+    pub client: Option<String>,
+    /// `Creating` or `Done`.
+    pub phase: String,
     job: JobStatus,
 }
 
@@ -70,16 +77,17 @@ impl<'de> Deserialize<'de> for ListStatus {
 
 // region: kinds
 /// The hosts of a job, until it is deleted.
-pub(crate) const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
+pub const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
 
 /// Its turn, as long as it is active.
-pub(crate) const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
+pub const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
 
 /// A pod that is no replica's, with a service of its own.
 const BOARD: [ObjectKind; 2] = [ObjectKind::of::<Service>(), ObjectKind::of::<Pod>()];
 // endregion: kinds
 
-pub(crate) const GREETING: SettingDefinition =
+/// The setting with the greeting of each replica.
+pub const GREETING: SettingDefinition =
     SettingDefinition::new("list-greeting", "hello", "what each replica is greeted with");
 
 // region: objects
@@ -87,7 +95,7 @@ pub(crate) const GREETING: SettingDefinition =
 fn hosts(topology: &Topology<'_>, replicas: &Replicas<'_>) -> JobObject {
     let workers = replicas.role("WORKER").into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
-    let running = workers.filter(|(_, state)| **state == ReplicaState::Running);
+    let running = workers.filter(|(_, state)| state.runs());
     let running: String = running.map(|(worker, _)| worker.host() + "\n").collect();
     let name = format!("{}-hosts", topology.job);
     HOSTS.object(name, json!({"data": {"running": running}}))

@@ -14,7 +14,8 @@ use training_job::{
 /// A job of a scheduler that hands out work, of servers that wait for it, and of workers that do it.
 ///
 /// The scheduler's end is the job's; without a scheduler all workers must succeed. Servers never end by themselves.
-/// A job of several replicas restarts as a whole. All else is the trait's default.
+/// A job of several replicas restarts as a whole. All else is the trait's default. The annotation [`PANICS`] names the
+/// hook that panics, `env` or `outcome`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "kubeflow.org",
@@ -35,6 +36,18 @@ pub struct ToyJobSpec {
     /// The run policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
+}
+
+/// The annotation of a toy job with the name of the hook that panics.
+pub const PANICS: &str = "toy/panics";
+
+impl ToyJob {
+    fn panics_in(&self, hook: &str) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations
+            .and_then(|all| all.get(PANICS))
+            .is_some_and(|named| named == hook)
+    }
 }
 
 impl TrainingJob for ToyJob {
@@ -63,6 +76,7 @@ impl TrainingJob for ToyJob {
 
     /// `TOY_CONFIG` names all replicas by role, and this one; `TOY_ROLE` is its role.
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        assert!(!self.panics_in("env"), "no environment");
         let hosts = |role: &Role<'_>| role.all().map(|r| r.host()).collect::<Vec<_>>();
         let cluster: serde_json::Map<_, _> = topology
             .roles
@@ -87,6 +101,7 @@ impl TrainingJob for ToyJob {
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        assert!(!self.panics_in("outcome"), "no outcome");
         let deciding = if replicas.role("Scheduler").is_some() {
             "Scheduler"
         } else {

@@ -7,8 +7,8 @@ use serde_json::json;
 use training_job::{Settings, validate};
 use training_job_testing::Story;
 
-use super::list_job::ListJob;
 use super::object;
+use training_job_testbed::ListJob;
 
 const REPLICAS: [&str; 3] = ["job-client-x1-0", "job-worker-x1-0", "job-worker-x1-1"];
 

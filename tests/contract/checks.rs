@@ -14,7 +14,7 @@ use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
 use training_job_testing::check_definition;
 
-use super::list_job::ListJob;
+use training_job_testbed::ListJob;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");
 

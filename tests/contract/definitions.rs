@@ -13,7 +13,7 @@ use training_job::{
     admission,
 };
 
-use super::list_job::ListJob;
+use training_job_testbed::ListJob;
 
 fn spec<J: TrainingJob>() -> JSONSchemaProps {
     let definition = admission::definition::<J>().unwrap();

@@ -1,110 +1,9 @@
-//! A kind with roles from three fields. Users name the groups in one of them, a list.
+//! Tests of open roles.
 
-use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
-use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
-use training_job::{
-    Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas, Role, RoleDefinition,
-    RoleSpecs, Settings, Topology, TrainingJob, render, validate,
-};
+use training_job::{Settings, render, validate};
+use training_job_testbed::GroupJob;
 use training_job_testing::{Story, check_definition};
-
-#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "GroupJob",
-    namespaced,
-    status = "JobStatus"
-)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct GroupJobSpec {
-    #[serde(default)]
-    run_policy: RunPolicy,
-    head: ReplicaSpec,
-    #[serde(default)]
-    #[schemars(length(max = 10))]
-    worker_groups: Vec<Group>,
-    submitter: Option<ReplicaSpec>,
-}
-
-/// A group of equal workers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Group {
-    group_name: String,
-    #[serde(flatten)]
-    spec: ReplicaSpec,
-}
-
-const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
-
-impl TrainingJob for GroupJob {
-    const FRAMEWORK: Framework = Framework::new("groups", "groupjob-controller")
-        .restart_policy(&RestartPolicy::OnFailure)
-        .objects(&[ObjectDefinition::new(CONFIG).mounted_at("cluster", "/etc/cluster")])
-        .roles_in_fields(&[
-            RoleDefinition::new("Head")
-                .in_field("head")
-                .exactly(1)
-                .container("head")
-                .ports(&[("gcs", 6379), ("dashboard", 8265)]),
-            RoleDefinition::new("Worker")
-                .in_list("workerGroups", "groupName")
-                .container("worker")
-                .ports(&[]),
-            RoleDefinition::new("Submitter")
-                .in_field("submitter")
-                .at_most(1)
-                .container("submitter")
-                .ports(&[])
-                .starts_after(&["Head", "Worker"]),
-        ]);
-
-    fn replica_specs(&self) -> RoleSpecs<'_> {
-        let groups = self.spec.worker_groups.iter();
-        RoleSpecs::default()
-            .one("Head", Some(&self.spec.head))
-            .named(
-                "Worker",
-                groups.map(|group| (&*group.group_name, Some(&group.spec))),
-            )
-            .one("Submitter", self.spec.submitter.as_ref())
-    }
-
-    fn run_policy(&self) -> RunPolicy {
-        self.spec.run_policy.clone()
-    }
-
-    fn status(&self) -> Option<&JobStatus> {
-        self.status.as_ref()
-    }
-
-    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        let head = topology
-            .role("Head")
-            .map_or_else(String::new, |head| head.host(0));
-        let group = replica.role.name().to_owned();
-        vec![variable("HEAD", format!("{head}:6379")), variable("GROUP", group)]
-    }
-
-    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        replicas.decided_by(&["Submitter"])
-    }
-
-    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
-        let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
-        let name = format!("{}-cluster", topology.job);
-        vec![CONFIG.object(name, json!({"data": {"hosts": hosts}}))]
-    }
-
-    fn retries(&self, role: &Role<'_>) -> Option<u32> {
-        (role.name() == "Submitter").then_some(1)
-    }
-}
 
 const JOB: &str = include_str!("groups/jobs/good.yaml");
 
@@ -172,6 +71,25 @@ fn the_groups_run_before_the_submitter_starts_and_end_with_it() {
     );
     story.runs(submitter).exits(submitter, 0);
     assert_eq!(story.conditions(), ["Created", "Succeeded"]);
+}
+
+#[test]
+fn the_submitter_waits_until_all_others_are_ready() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    let submitter = "two-groups-submitter-0";
+    let first = story.pods();
+    for pod in &first {
+        story.starts(pod);
+    }
+    assert_eq!(story.conditions(), ["Created"]);
+    for pod in &first {
+        assert_eq!(story.pods(), first, "before {pod} is ready");
+        story.runs(pod);
+    }
+    assert!(story.pods().contains(&submitter.to_owned()));
+    // A pod that is not ready for a while stops no other.
+    story.runs(submitter).starts(&first[0]);
+    assert_eq!(story.conditions(), ["Created", "Running"]);
 }
 
 /// Restarts are recorded by the names of the groups, so what one group went through is not another's.

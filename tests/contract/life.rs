@@ -10,8 +10,8 @@ use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_testing::Story;
 
-use super::list_job::ListJob;
 use super::object;
+use training_job_testbed::ListJob;
 
 #[test]
 fn a_job_in_another_shape_lives_and_a_role_whose_failures_never_matter_does_not_fail_it() {

@@ -6,13 +6,12 @@ mod checks;
 mod definitions;
 mod groups;
 mod life;
-mod list_job;
 mod objects;
 mod shape;
 
 use serde_json::{Value, json};
 
-use list_job::ListJob;
+use training_job_testbed::ListJob;
 
 /// Returns a job with these members, by type and number of replicas.
 fn object(members: &[(&str, i32)]) -> Value {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use training_job::{Settings, render, validate};
 use training_job_testing::Story;
 
-use super::list_job::ListJob;
 use super::object;
+use training_job_testbed::ListJob;
 
 const HOSTS: &str = "job-hosts";
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use training_job::{Settings, render, validate};
 
-use super::list_job::{GREETING, ListJob};
 use super::{job, object};
+use training_job_testbed::list_job::{GREETING, ListJob};
 
 fn errors(job: &ListJob) -> String {
     validate(job, &Settings::default()).unwrap_err().to_string()

@@ -13,6 +13,7 @@ use training_job::validate::{other_manager, validate};
 use training_job::{FieldErrors, Framework, Settings, TrainingJob};
 
 use crate::Operator;
+use crate::hook_panic::as_error;
 
 /// A kind of job whose Rust type is erased: its functions take jobs as JSON.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ impl DynKind {
     /// # Errors
     /// All errors of the job, ordered by path.
     pub fn check(&self, object: &Value) -> Result<CheckedJob, FieldErrors> {
-        (self.functions.check)(self.schemas(), object)
+        as_error(self.name(), || (self.functions.check)(self.schemas(), object))
     }
 
     /// Validates a stored object, as [`validate()`] does.
@@ -127,7 +128,7 @@ impl DynKind {
     /// # Errors
     /// All errors of the job, ordered by path; one error without a path if the object does not have a job's shape.
     pub fn validate(&self, object: &Value, settings: &Settings) -> Result<(), FieldErrors> {
-        (self.functions.validate)(object, settings)
+        as_error(self.name(), || (self.functions.validate)(object, settings))
     }
 
     /// Returns the objects of a job, in the order in which an operator with these settings creates them.
@@ -135,7 +136,7 @@ impl DynKind {
     /// # Errors
     /// The job is invalid.
     pub fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
-        (self.functions.render)(object, settings)
+        as_error(self.name(), || (self.functions.render)(object, settings))
     }
 
     /// Returns the status of a stored object; the default if it has none.

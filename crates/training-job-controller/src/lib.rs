@@ -56,6 +56,7 @@ mod freed_capacity;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod hook_panic;
 mod job_state;
 mod merge_patch;
 mod metrics;

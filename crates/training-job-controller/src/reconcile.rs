@@ -14,13 +14,14 @@ use tracing::{Instrument, Span};
 
 use training_job::api::JobStatus;
 use training_job::job::{ObjectKind, TrainingJob, object_kinds};
-use training_job::plan::Plan;
 use training_job::plan::observed::Observed;
+use training_job::plan::{self, Plan};
 
 use super::apply::Applier;
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
+use super::hook_panic::HookPanic;
 use super::job_state::JobState;
 use super::queue::Key;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
@@ -75,10 +76,14 @@ impl<J: TrainingJob> JobReconciler<J> {
             return;
         }
         // One job's bug must not stop the others.
-        let next = AssertUnwindSafe(self.five_steps(context, key, cached, &mut state))
-            .catch_unwind()
-            .await;
-        let next = next.unwrap_or_else(|_| Next::Failed("the reconcile panicked".into(), None));
+        let steps = AssertUnwindSafe(self.five_steps(context, key, cached, &mut state)).catch_unwind();
+        let next = match steps.await {
+            Ok(next) => next,
+            Err(payload) => {
+                let panic = HookPanic::new(&*payload);
+                self.on_panic(context, cached, &mut state, panic).await
+            }
+        };
         let failed = matches!(next, Next::Failed(..));
         let duration = started.elapsed();
         Span::current().record("duration_ms", millis(duration));
@@ -92,6 +97,36 @@ impl<J: TrainingJob> JobReconciler<J> {
         if current.is_some_and(|job| jobs::uid(&*job) == uid) {
             self.states().insert(uid, state);
         }
+    }
+
+    /// Reports that a hook panicked.
+    async fn on_panic(
+        &self,
+        context: &Context,
+        job: &StoredJob<J>,
+        state: &mut JobState,
+        panic: HookPanic,
+    ) -> Next {
+        let HookPanic { hook, message } = panic;
+        let problem = format!("the hook {} panicked: {message}", hook.unwrap_or("(none)"));
+        let report = async {
+            let (kind, name) = (self.kind(), job.meta().name.as_deref().unwrap_or_default());
+            let mut reconcile = Reconcile {
+                reconciler: self,
+                context,
+                job,
+                stored_status: job.status(),
+                validated: Validated::LeftAlone { news: false },
+                state,
+            };
+            let now = context.clock.now();
+            let plan = plan::panicked(&kind, name, &reconcile.stored_status, hook, &message, now);
+            let written = reconcile.write_status(&plan).await;
+            reconcile.send_events(&Applied::default(), &plan, &written);
+        };
+        // The hooks that encode a status may panic as well. The log has the problem in any case.
+        let _ = AssertUnwindSafe(report).catch_unwind().await;
+        Next::Failed(problem.as_str().into(), None)
     }
 
     async fn five_steps(

@@ -81,7 +81,10 @@ impl Progress {
     pub(super) fn all_jobs_ended_or_stuck(&self) -> bool {
         self.jobs.iter().all(|(name, status)| {
             let is_stuck = || self.stuck(name).next().is_some();
-            status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
+            status.is_finished()
+                || status.is(ConditionType::Suspended)
+                || status.is(ConditionType::HookPanicked)
+                || is_stuck()
         })
     }
 
@@ -113,7 +116,9 @@ impl Progress {
                 let name = &job.1;
                 format!("{name} is suspended, and is not resumed on this machine; set `suspend: false`")
             });
-            suspended.into_iter().chain(self.stuck(job))
+            let panicked = status.condition(ConditionType::HookPanicked);
+            let panicked = panicked.map(|condition| condition.message.clone());
+            suspended.into_iter().chain(panicked).chain(self.stuck(job))
         });
         why.collect()
     }

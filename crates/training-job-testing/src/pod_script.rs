@@ -38,24 +38,24 @@ impl<'p> PodScript<'p> {
         Self { pod, now: Time(now) }
     }
 
-    /// All containers run.
+    /// All containers run and are ready.
     pub fn runs(&self) -> PodStatus {
-        self.containers("Running", |_| ContainerState {
-            running: Some(ContainerStateRunning {
-                started_at: Some(self.now.clone()),
-            }),
-            ..ContainerState::default()
-        })
+        self.containers("Running", true, |_| self.running())
+    }
+
+    /// All containers run, and none is ready: their readiness probes have not succeeded yet.
+    pub fn starts(&self) -> PodStatus {
+        self.containers("Running", false, |_| self.running())
     }
 
     /// All containers exit with 0.
     pub fn succeeds(&self) -> PodStatus {
-        self.containers("Succeeded", |_| self.terminated(0))
+        self.containers("Succeeded", false, |_| self.terminated(0))
     }
 
     /// Each container exits with the code for its name, and the pod fails.
     pub fn fails(&self, code: impl Fn(&str) -> i32) -> PodStatus {
-        self.containers("Failed", |name| self.terminated(code(name)))
+        self.containers("Failed", false, |name| self.terminated(code(name)))
     }
 
     /// The kubelet evicts the pod because the node is low on memory. The status has no containers.
@@ -71,7 +71,7 @@ impl<'p> PodScript<'p> {
 
     /// All containers wait for this reason.
     pub fn waits(&self, reason: &str, message: &str) -> PodStatus {
-        self.containers("Pending", |_| ContainerState {
+        self.containers("Pending", false, |_| ContainerState {
             waiting: Some(ContainerStateWaiting {
                 reason: Some(reason.to_owned()),
                 message: Some(message.to_owned()),
@@ -113,6 +113,15 @@ impl<'p> PodScript<'p> {
         }
     }
 
+    fn running(&self) -> ContainerState {
+        ContainerState {
+            running: Some(ContainerStateRunning {
+                started_at: Some(self.now.clone()),
+            }),
+            ..ContainerState::default()
+        }
+    }
+
     fn start_time(&self) -> Time {
         let status = self.pod.status.as_ref();
         let started = status.and_then(|status| status.start_time.clone());
@@ -130,9 +139,8 @@ impl<'p> PodScript<'p> {
         status
     }
 
-    fn containers(&self, phase: &str, state: impl Fn(&str) -> ContainerState) -> PodStatus {
+    fn containers(&self, phase: &str, ready: bool, state: impl Fn(&str) -> ContainerState) -> PodStatus {
         let old = self.pod.status.clone().unwrap_or_default();
-        let ready = phase == "Running";
         let containers = self.pod.spec.iter().flat_map(|spec| &spec.containers);
         let containers = containers.map(|container| {
             let mut before = old.container_statuses.iter().flatten();
@@ -144,7 +152,7 @@ impl<'p> PodScript<'p> {
                 image_id: image.clone(),
                 image,
                 ready,
-                started: Some(ready),
+                started: Some(phase == "Running"),
                 restart_count: before.map_or(0, |before| before.restart_count),
                 last_state: before.and_then(|before| before.last_state.clone()),
                 ..ContainerStatus::default()

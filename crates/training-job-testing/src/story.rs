@@ -183,6 +183,15 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
+    /// Starts a pod that is not ready yet. [`runs`](Self::runs) makes it ready.
+    ///
+    /// # Panics
+    /// If the pod does not exist.
+    pub fn starts(&mut self, pod: &str) -> &mut Self {
+        self.write(pod, |script| script.starts());
+        self.settle()
+    }
+
     /// Ends a pod: the framework's container with this exit code, and all others with 0.
     ///
     /// # Panics

@@ -78,7 +78,7 @@ pub(crate) fn all(
 
 /// Returns the names of the workers' pods that exist and are not being deleted.
 fn started_workers(replicas: &Replicas<'_>) -> Vec<String> {
-    let is_there = |state: &ReplicaState| matches!(state, ReplicaState::Pending | ReplicaState::Running);
+    let is_there = |state: &ReplicaState| *state == ReplicaState::Pending || state.runs();
     let workers = replicas.role(WORKER).into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
     let there = workers.filter(|(_, state)| is_there(state));
@@ -138,7 +138,7 @@ fn discovery(topology: &Topology<'_>, replicas: &Replicas<'_>, slots: i32) -> St
     }
     let workers = replicas.role(WORKER).into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
-    for (worker, _) in workers.filter(|(_, state)| **state == ReplicaState::Running) {
+    for (worker, _) in workers.filter(|(_, state)| state.runs()) {
         script += &format!("\necho {}:{slots}", worker.host());
     }
     script

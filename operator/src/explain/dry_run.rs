@@ -274,6 +274,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
             });
             self.change_pod(&name, |pod| {
                 pod.phase = Phase::Running;
+                pod.ready = true;
                 pod.containers = containers.collect();
             });
         }

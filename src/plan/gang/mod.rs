@@ -7,6 +7,7 @@ mod waiting;
 use jiff::SignedDuration;
 
 use crate::api::labels;
+use crate::job::hook;
 use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob};
 use crate::render::gang::{Members, pod_group};
 
@@ -35,12 +36,14 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
     }
     let mut members = Members::all(job, scheduler);
     let is_due = |role: &Role<'_>| {
-        let first = job.job.starts_after(&job.topology, role);
+        let first = hook("starts_after", || job.job.starts_after(&job.topology, role));
         let first = replicas
             .roles()
             .iter()
             .filter(|r| first.contains(&r.role.class()));
-        first.flat_map(|role| &role.states).all(has_started)
+        let must_be_ready = role.definition.waits_for_readiness;
+        let mut states = first.flat_map(|role| &role.states);
+        states.all(|state| has_started(*state, must_be_ready))
     };
     let pod_of = |host: &str| draft.observed.pods.get(host).map(|pod| &**pod);
     for of_role in &mut members {
@@ -162,9 +165,12 @@ fn phase(group: &ObjectRecord) -> Option<&str> {
     phase.filter(|phase| !phase.is_empty())
 }
 
-fn has_started(state: &ReplicaState) -> bool {
-    use ReplicaState::{Failed, Running, Succeeded};
-    matches!(state, Running | Succeeded | Failed)
+fn has_started(state: ReplicaState, must_be_ready: bool) -> bool {
+    match state {
+        ReplicaState::Running => !must_be_ready,
+        ReplicaState::Ready | ReplicaState::Succeeded | ReplicaState::Failed => true,
+        _ => false,
+    }
 }
 
 /// Returns true if the pod has a node and has not ended.

@@ -19,8 +19,8 @@ pub(crate) const GATED: &str = "SchedulingGated";
 /// The condition of a pod that is the target of a disruption.
 pub(crate) const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
-/// The conditions that every pod has. They are left out of the record's conditions, because the phase has the same
-/// information.
+/// The conditions that every pod has. They are left out of the record's conditions, because the phase and
+/// [`PodRecord::ready`] have the same information.
 const COMMON_CONDITIONS: [&str; 5] = [
     "PodReadyToStartContainers",
     "PodScheduled",
@@ -40,6 +40,8 @@ pub struct PodRecord {
     pub attempt: u32,
     /// The phase of the pod.
     pub phase: Phase,
+    /// True if the pod runs and is ready.
+    pub ready: bool,
     /// True if the pod is being deleted.
     pub deleting: bool,
     /// The times when its deletion was requested and is due, as the API server reports them; unset if it reports
@@ -298,6 +300,7 @@ impl PodRecord {
             uid: meta.uid.clone().unwrap_or_default(),
             attempt: attempt.and_then(|a| a.parse().ok()).unwrap_or(0),
             phase,
+            ready: phase == Phase::Running && condition("Ready", "True").is_some(),
             deleting,
             deletion: DeletionTimes::of(meta),
             disrupted: disruption.is_some() || taken_away,

@@ -1,59 +1,14 @@
 //! Tests the errors of a bad manifest in a program whose `local` command is [`training_job_local::main`].
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use k8s_openapi::api::core::v1::EnvVar;
-use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
-use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
 use training_job_local::{Jobs, RunError};
+use training_job_testbed::ToyJob;
 
-#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "ToyJob",
-    namespaced,
-    status = "JobStatus"
-)]
-#[serde(rename_all = "camelCase")]
-struct ToyJobSpec {
-    #[serde(default)]
-    replica_specs: ReplicaSpecs,
-    #[serde(default)]
-    run_policy: RunPolicy,
-}
-
-impl TrainingJob for ToyJob {
-    const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
-        .port("toy-port", 4000)
-        .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
-
-    fn replica_specs(&self) -> RoleSpecs<'_> {
-        RoleSpecs::map(&self.spec.replica_specs)
-    }
-
-    fn run_policy(&self) -> RunPolicy {
-        self.spec.run_policy.clone()
-    }
-
-    fn status(&self) -> Option<&JobStatus> {
-        self.status.as_ref()
-    }
-
-    fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
-        Vec::new()
-    }
-}
-
-const GOOD: &str = "\
-apiVersion: example.com/v1
+pub(crate) const GOOD: &str = "\
+apiVersion: kubeflow.org/v1
 kind: ToyJob
 metadata:
   name: blocks
@@ -70,7 +25,7 @@ spec:
             image: example.com/toy:1
 ";
 
-fn jobs() -> Jobs {
+pub(crate) fn jobs() -> Jobs {
     Jobs::default().kind::<ToyJob>()
 }
 
@@ -98,7 +53,7 @@ fn a_misspelt_field_is_reported_with_its_line() {
     assert_eq!(
         errors("replicaSpecs:", "replicaSpec:"),
         [
-            "5:1: spec.replicaSpecs: must have at least one role; add one of Worker",
+            "5:1: spec.replicaSpecs: must have at least one role; add one of Scheduler, Server, Worker",
             "8:3: spec.replicaSpec: unknown field; did you mean replicaSpecs?",
         ]
     );
@@ -131,15 +86,15 @@ fn all_errors_of_a_manifest_are_reported_at_once() {
         .replacen("backoffLimit: 3", "backoffLimit: -3", 1)
         .replacen("replicas: 2", "replicas: two", 1)
         .replace(
-            "---\napiVersion: example.com/v1",
-            "---\napiVersion: example.com/v3",
+            "---\napiVersion: kubeflow.org/v1",
+            "---\napiVersion: kubeflow.org/v3",
         );
     let error = jobs().manifest("jobs/blocks.yaml", &text).unwrap_err();
     assert_eq!(
         error.to_string(),
         "jobs/blocks.yaml:7:5: spec.runPolicy.backoffLimit: must be at least 0 (is -3)\n\
          jobs/blocks.yaml:10:7: spec.replicaSpecs.Worker.replicas: must be an integer (is \"two\")\n\
-         jobs/blocks.yaml:17:1: apiVersion: unknown API version \"example.com/v3\" of ToyJob; use one of example.com/v1\n\
+         jobs/blocks.yaml:17:1: apiVersion: unknown API version \"kubeflow.org/v3\" of ToyJob; use one of kubeflow.org/v1\n\
          jobs/blocks.yaml:34:1: duplicate key a, first in line 33; keep one"
     );
 }
@@ -156,8 +111,8 @@ fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their
         ["1:1: kind: must be a non-empty string; set the kind of the object"]
     );
     assert_eq!(
-        errors("example.com/v1", "example.org/v1"),
-        ["1:1: apiVersion: unknown API version \"example.org/v1\" of ToyJob; use one of example.com/v1"]
+        errors("kubeflow.org/v1", "example.org/v1"),
+        ["1:1: apiVersion: unknown API version \"example.org/v1\" of ToyJob; use one of kubeflow.org/v1"]
     );
 
     let error = jobs().yaml(&format!("{GOOD}---\n{GOOD}")).unwrap_err();
@@ -168,7 +123,7 @@ fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their
 #[test]
 fn an_object_that_is_given_as_a_value_is_checked_against_its_schema() {
     let object = serde_json::json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob", "metadata": {"name": "blocks"},
+        "apiVersion": "kubeflow.org/v1", "kind": "ToyJob", "metadata": {"name": "blocks"},
         "spec": {"replicaSpecs": {"Worker": {"replicas": 1, "tmplate": {}, "template": {"spec": {"containers": [
             {"name": "toy", "image": "example.com/toy:1"},
         ]}}}}},
@@ -198,7 +153,7 @@ fn a_program_prints_file_line_field_and_remedy() {
     fs::write(&file, GOOD.replace("backoffLimit: 3", "backoffLimit: many")).unwrap();
     let mut program = Command::new(env::current_exe().unwrap());
     program
-        .args(["--exact", "program", "--nocapture"])
+        .args(["--exact", "bad_manifest::program", "--nocapture"])
         .env(MANIFEST, &file);
     let printed = String::from_utf8(program.output().unwrap().stderr).unwrap();
     assert_eq!(

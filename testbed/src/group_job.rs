@@ -1,0 +1,114 @@
+//! A kind with roles from three fields. Users name the groups in one of them, a list.
+
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
+use training_job::{
+    Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas, Role, RoleDefinition,
+    RoleSpecs, Topology, TrainingJob,
+};
+
+/// A job of a head, groups of workers, and a submitter that waits for them.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "GroupJob",
+    namespaced,
+    status = "JobStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupJobSpec {
+    /// The run policy.
+    #[serde(default)]
+    pub run_policy: RunPolicy,
+    /// The only head.
+    pub head: ReplicaSpec,
+    /// The groups of workers.
+    #[serde(default)]
+    #[schemars(length(max = 10))]
+    pub worker_groups: Vec<Group>,
+    /// The program that submits work, if any.
+    pub submitter: Option<ReplicaSpec>,
+}
+
+/// A group of equal workers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    /// The name of the group, and of its role.
+    pub group_name: String,
+    /// The replicas.
+    #[serde(flatten)]
+    pub spec: ReplicaSpec,
+}
+
+const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
+
+impl TrainingJob for GroupJob {
+    const FRAMEWORK: Framework = Framework::new("groups", "groupjob-controller")
+        .restart_policy(&RestartPolicy::OnFailure)
+        .objects(&[ObjectDefinition::new(CONFIG).mounted_at("cluster", "/etc/cluster")])
+        .roles_in_fields(&[
+            RoleDefinition::new("Head")
+                .in_field("head")
+                .exactly(1)
+                .container("head")
+                .ports(&[("gcs", 6379), ("dashboard", 8265)]),
+            RoleDefinition::new("Worker")
+                .in_list("workerGroups", "groupName")
+                .container("worker")
+                .ports(&[]),
+            RoleDefinition::new("Submitter")
+                .in_field("submitter")
+                .at_most(1)
+                .container("submitter")
+                .ports(&[])
+                .starts_after(&["Head", "Worker"])
+                .when_ready(),
+        ]);
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        let groups = self.spec.worker_groups.iter();
+        RoleSpecs::default()
+            .one("Head", Some(&self.spec.head))
+            .named(
+                "Worker",
+                groups.map(|group| (&*group.group_name, Some(&group.spec))),
+            )
+            .one("Submitter", self.spec.submitter.as_ref())
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.run_policy.clone()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        let head = topology
+            .role("Head")
+            .map_or_else(String::new, |head| head.host(0));
+        let group = replica.role.name().to_owned();
+        vec![variable("HEAD", format!("{head}:6379")), variable("GROUP", group)]
+    }
+
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.decided_by(&["Submitter"])
+    }
+
+    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+        let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
+        let name = format!("{}-cluster", topology.job);
+        vec![CONFIG.object(name, json!({"data": {"hosts": hosts}}))]
+    }
+
+    fn retries(&self, role: &Role<'_>) -> Option<u32> {
+        (role.name() == "Submitter").then_some(1)
+    }
+}
