@@ -21,10 +21,12 @@ mod template;
 pub use check::{DefinitionError, check_framework};
 pub use manifest::manifest;
 
+use std::collections::BTreeMap;
+
 use check::Shape;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceSubresourceScale, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, CustomResourceSubresourceScale, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
 
@@ -66,6 +68,7 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
             .and_then(|s| s.open_api_v3_schema.as_mut());
         if let Some(root) = schema {
             add_rules::<J>(root)?;
+            drop_defaults(root);
         }
     }
     Ok(definition)
@@ -210,6 +213,27 @@ fn keep_manager(spec: &mut JSONSchemaProps) {
         let rule = Rule::with_message_of(agree, |e| e.differs_from("", &format!("spec.{nested}")));
         add(spec, rule.at(top));
     }
+}
+
+/// Removes the defaults of objects and lists that have rules, and returns true if the schema has rules. A default such as
+/// that of a replica spec without a template breaks them, and then the API server rejects the definition. Decoding an
+/// absent field sets the same default.
+fn drop_defaults(schema: &mut JSONSchemaProps) -> bool {
+    let mut has_rules = schema.x_kubernetes_validations.is_some();
+    for property in schema.properties.iter_mut().flat_map(BTreeMap::values_mut) {
+        has_rules |= drop_defaults(property);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
+        has_rules |= drop_defaults(item);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(value)) = &mut schema.additional_properties {
+        has_rules |= drop_defaults(value);
+    }
+    let is_composed = |default: &JSON| default.0.is_object() || default.0.is_array();
+    if has_rules && schema.default.as_ref().is_some_and(is_composed) {
+        schema.default = None;
+    }
+    has_rules
 }
 
 fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {

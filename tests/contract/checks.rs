@@ -10,7 +10,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy, variable};
 use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
 use training_job_testing::check_definition;
 
@@ -54,6 +54,8 @@ struct RuledSpec {
 thread_local! {
     static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
     static LOSE: Cell<fn(&mut Value)> = const { Cell::new(|_| ()) };
+    static ENV: Cell<fn() -> Vec<EnvVar>> = const { Cell::new(Vec::new) };
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl TrainingJob for RuledJob {
@@ -75,7 +77,7 @@ impl TrainingJob for RuledJob {
         Ok(encoded)
     }
     fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
-        Vec::new()
+        ENV.get()()
     }
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
         if self.spec.mode.as_deref() == Some("Slow") {
@@ -320,4 +322,31 @@ fn a_folder_without_jobs_is_an_error() {
     let run = catch_unwind(|| check_definition::<RuledJob>(HERE, "jobs"));
     let said = run.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(*said, "no job of kind RuledJob is in jobs");
+}
+
+#[test]
+fn objects_that_an_api_server_rejects_are_named() {
+    ENV.set(|| vec![variable("A B=C", "1")]);
+    let said = found("rejected", Rule::new("true", "no"), "");
+    assert!(
+        said.contains("./job.yaml: the API server rejects Pod job-worker-0: ")
+            && said.contains("env[0].name"),
+        "{said}"
+    );
+}
+
+#[test]
+fn hooks_that_return_something_else_each_time_are_found() {
+    ENV.set(|| {
+        CALLS.set(CALLS.get() + 1);
+        vec![variable("SEED", CALLS.get().to_string())]
+    });
+    let said = found("random", Rule::new("true", "no"), "");
+    assert!(
+        said.contains(
+            "./job.yaml: the hooks return another Pod job-worker-0 at each call \
+             (first at spec.containers[0].env[0].value); derive everything from the job"
+        ),
+        "{said}"
+    );
 }

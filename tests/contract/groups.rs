@@ -193,3 +193,15 @@ fn a_mounted_object_is_in_the_containers_that_mount_nothing_else_there() {
         json!([[{"name": "own", "emptyDir": {}}], [{"name": "own", "mountPath": "/etc/cluster"}]])
     );
 }
+
+/// An API server rejects a definition with a default that breaks a rule.
+#[test]
+fn objects_with_rules_have_no_defaults() {
+    let definition = training_job::admission::definition::<GroupJob>().unwrap();
+    let definition = serde_json::to_value(definition).unwrap();
+    let spec =
+        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    assert!(spec["runPolicy"]["properties"]["backoffLimit"].is_object());
+    assert_eq!(spec["runPolicy"].get("default"), None);
+    assert_eq!(spec["workerGroups"].get("default"), None);
+}

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube_memory::Cluster;
+use kube_memory::{Cluster, Description};
 use serde_json::Value;
 
 use training_job::admission;
-use training_job::job::{FieldError, FieldErrors, Settings, TrainingJob};
+use training_job::job::{FieldError, FieldErrors, ObjectDefinition, Settings, TrainingJob};
 use training_job::validate::validate;
 
 use super::cost::{MAX_RULE_COST, MAX_TOTAL_COST, RuleCost, rule_costs};
-use super::{jobs, rules, status};
+use super::{jobs, rendered, rules, status};
 
 /// Checks a kind's definition without an API server.
 ///
@@ -25,6 +25,8 @@ use super::{jobs, rules, status};
 ///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules accept every
 ///   job that `validate` accepts. If both reject the same field, the message of a rule is that of `validate`. So put
 ///   invalid jobs there, too.
+/// * The API server accepts the objects of each valid job without warnings, and the hooks return the same objects when
+///   they are called again.
 /// * The status is read as it was written: the first readable job of the folder gets a status in which every field is
 ///   set. [`status`](TrainingJob::status) must return what [`encode_status`](TrainingJob::encode_status) was given.
 ///
@@ -69,7 +71,11 @@ pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> V
         let refused = server.refusals(&file.job);
         let valid = validated::<J>(&file.job);
         let disagreements = disagreements(&refused, &valid).into_iter();
-        found.extend(disagreements.map(|what| format!("{place}: {what}")));
+        let problems = server
+            .runtime
+            .block_on(rendered::problems::<J>(&server.client, &file.job));
+        let of_file = disagreements.chain(problems);
+        found.extend(of_file.map(|what| format!("{place}: {what}")));
         // Validation cannot see the fields of an unreadable job.
         if refused.is_empty() || is_readable(file) {
             let by_no_rule = by_no_rule(&refused, valid).into_iter();
@@ -240,7 +246,11 @@ impl<'d, J: TrainingJob> Server<'d, J> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
         let client = runtime.block_on(async {
-            let client = Cluster::new().client("default");
+            let cluster = Cluster::new();
+            for ObjectDefinition { kind, .. } in J::FRAMEWORK.objects {
+                cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
+            }
+            let client = cluster.client("default");
             let created = Api::all(client.clone())
                 .create(&PostParams::default(), definition)
                 .await;

@@ -21,6 +21,7 @@ mod estimate;
 mod functions;
 mod jobs;
 mod pod_script;
+mod rendered;
 mod rules;
 mod size;
 mod snapshots;

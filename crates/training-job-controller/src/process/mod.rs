@@ -77,6 +77,25 @@ fn check_kind(kind: &DynKind) -> Result<(), ProcessError> {
     }
 }
 
+/// Checks that each kind has a name and a controller of its own. Two controllers of one name would take each other's
+/// pods for theirs.
+fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
+    for (n, kind) in kinds.iter().enumerate() {
+        let is_same = |other: &&DynKind| {
+            let resource = (&kind.resource.group, kind.name());
+            resource == (&other.resource.group, other.name())
+                || kind.framework.controller == other.framework.controller
+        };
+        if let Some(other) = kinds[..n].iter().find(is_same) {
+            return Err(ProcessError::Controller {
+                kinds: format!("{} and {}", other.name(), kind.name()),
+                controller: kind.framework.controller,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Returns the kinds with these names, or all kinds if there are no names.
 fn enabled(kinds: &[DynKind], names: &[String]) -> Result<Vec<DynKind>, ProcessError> {
     let named = names.iter().map(|name| kind_named(kinds, name));
@@ -129,6 +148,14 @@ pub enum ProcessError {
     /// The declarations of a kind are inconsistent.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
+    /// Two kinds with one controller name.
+    #[error("{kinds} must not both have the controller {controller}; pass another name to Framework::new")]
+    Controller {
+        /// The names of the kinds.
+        kinds: String,
+        /// The name of the controller.
+        controller: &'static str,
+    },
     /// A setting of a kind without a flag.
     #[error(
         "{kind} reads the setting {setting}, which has no flag: call Program::kinds() and install() before the command line is read"
@@ -194,6 +221,7 @@ pub fn main(flags: &Flags, kinds: Vec<DynKind>) -> ExitCode {
 mod tests {
     use super::*;
     use crate::tests::toy::ToyJob;
+    use training_job::Framework;
 
     fn kinds(names: &[&str]) -> Vec<DynKind> {
         let kind = |name: &&str| {
@@ -216,5 +244,17 @@ mod tests {
         assert_eq!(enabled(&["hotjob"]).unwrap(), ["HOTJob"]);
         assert_eq!(enabled(&["HotJob", "toyjob"]).unwrap(), ["ToyJob", "HotJob"]);
         assert!(enabled(&["HotJobs"]).is_err());
+    }
+
+    #[test]
+    fn two_kinds_with_one_controller_are_rejected() {
+        let mut all = kinds(&["ToyJob", "HotJob"]);
+        let error = check_controllers(&all).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ToyJob and HotJob must not both have the controller toyjob-controller; pass another name to Framework::new"
+        );
+        all[1].framework = Framework::new("hot", "hotjob-controller");
+        check_controllers(&all).unwrap();
     }
 }

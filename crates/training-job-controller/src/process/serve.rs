@@ -18,12 +18,13 @@ use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
-use super::{ProcessError, check_kind, client, enabled, http};
+use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
     let kinds = enabled(kinds, &flags.enable_scheme)?;
     kinds.iter().try_for_each(check_kind)?;
+    check_controllers(&kinds)?;
     check_election(flags)?;
     let stop = Stop::on_signals()?;
     let config = config(flags).await?;
