@@ -86,9 +86,11 @@ impl Deref for Kind {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
     use super::*;
+    use training_job_controller::process;
 
     use proptest::prelude::*;
     use serde_json::json;
@@ -148,6 +150,42 @@ mod tests {
             (-1e6..1e6).prop_map(Value::from),
             "\\PC{0,8}".prop_map(Value::from),
         ]
+    }
+
+    /// Returns each permission of these rules as `group/resource verb`.
+    fn permissions(rules: &[Value]) -> BTreeSet<String> {
+        let texts = |rule: &Value, key: &str| -> Vec<String> {
+            let all = rule[key].as_array().into_iter().flatten();
+            all.map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let mut all = BTreeSet::new();
+        for rule in rules {
+            for group in texts(rule, "apiGroups") {
+                for resource in texts(rule, "resources") {
+                    let verbs = texts(rule, "verbs").into_iter();
+                    all.extend(verbs.map(|verb| format!("{group}/{resource} {verb}")));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_role_has_the_permissions_that_the_library_names() {
+        let role = kube_manifest::parse(include_str!("../../manifests/base/role.yaml")).unwrap();
+        let role = permissions(role[0].to_json()["rules"].as_array().unwrap());
+        // manifests/mpi adds those for MPIJobs.
+        let kinds = kinds().into_iter().filter(|kind| kind.name() != "MPIJob");
+        let kinds: Vec<DynKind> = kinds.map(|kind| kind.dyn_kind).collect();
+        let named = permissions(&process::rules(&kinds));
+        let missing: Vec<_> = named.difference(&role).collect();
+        let kept = ["mlkube.io/tfjobs delete", "mxnet.mlkube.io/mxjobs delete"];
+        assert_eq!(missing, kept, "these kinds have no time to live");
+        assert!(
+            role.is_subset(&named),
+            "{:?}",
+            role.difference(&named).collect::<Vec<_>>()
+        );
     }
 
     proptest! {

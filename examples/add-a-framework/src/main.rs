@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use training_job_controller::DynKind;
-use training_job_controller::process::{self, Flags, Program};
+use training_job_controller::process::{self, Flags, Install, Program};
 use training_job_local::Jobs;
 
 use farm_operator::job::{self, FarmJob};
@@ -17,8 +17,9 @@ enum Command {
     Run(Box<Flags>),
     /// Run the jobs of a manifest on this machine.
     Local { file: PathBuf },
-    /// Print the custom resource definition.
-    Crd,
+    /// `crd`, `rbac` and `manifests`.
+    #[command(flatten)]
+    Install(Install),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +30,6 @@ fn main() -> ExitCode {
         Command::Local { file } => {
             training_job_local::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
         }
-        Command::Crd => process::print_definition::<FarmJob>(),
+        Command::Install(install) => install.print(&kinds),
     }
 }

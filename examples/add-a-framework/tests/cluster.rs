@@ -14,23 +14,23 @@ const REPLICAS: [&str; 4] = [
     "primes-worker-2",
 ];
 
-/// Creates a service account `operator` with the example's role in a new namespace, and returns the namespace.
-async fn account(plane: &ControlPlane) -> String {
+const PROGRAM: &str = env!("CARGO_BIN_EXE_farm-operator");
+
+/// Installs what `farm-operator manifests` prints in a new namespace, and returns the namespace. No pod of the Deployment
+/// runs, because there is no node.
+async fn install(plane: &ControlPlane) -> String {
     let namespace = plane.namespace("farm-operator").await;
-    let account = format!("{namespace}:operator");
-    let apply = ["apply", "-f", "examples/add-a-framework/crd.yaml"];
-    plane.kubectl(&apply).await.success();
+    let mut program = std::process::Command::new(PROGRAM);
+    let command = program.args([
+        "manifests",
+        "--image=example.com/farm:1",
+        "--namespace",
+        &namespace,
+    ]);
+    let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let apply = ["apply", "--server-side", "-f", "-"];
+    plane.kubectl_with_input(&apply, &printed).await.success();
     plane.served("farmjobs.example.com").await;
-    for command in [
-        "apply -f examples/add-a-framework/role.yaml".to_owned(),
-        format!("create serviceaccount operator --namespace {namespace}"),
-        format!(
-            "create clusterrolebinding farm-operator --clusterrole=farm-operator --serviceaccount={account}"
-        ),
-    ] {
-        let arguments: Vec<&str> = command.split(' ').collect();
-        plane.kubectl(&arguments).await.success();
-    }
     namespace
 }
 
@@ -51,13 +51,13 @@ fn names<K: ResourceExt>(objects: &[K]) -> Vec<String> {
 #[tokio::test]
 async fn a_farm_counts_primes_in_a_cluster() {
     let plane = ControlPlane::shared().await;
-    let own = account(plane).await;
-    let kubeconfig = plane.kubeconfig_for_service_account(&own, "operator").await;
+    let own = install(plane).await;
+    let kubeconfig = plane.kubeconfig_for_service_account(&own, "farm-operator").await;
     let client = plane.client_of(&kubeconfig).await;
     let team = plane.namespace("farmers").await;
     plane.wait_until_allowed(&client, &team, "create", "pods").await;
     let operator = plane.spawn(
-        Program::new(env!("CARGO_BIN_EXE_farm-operator"))
+        Program::new(PROGRAM)
             .args([
                 "run",
                 "--leader-elect",

@@ -216,13 +216,6 @@ async fn the_example_of_another_framework_is_taken() {
         .await
         .success();
     plane.served("farmjobs.example.com").await;
-    let role = [
-        "create",
-        "--dry-run=server",
-        "-f",
-        "examples/add-a-framework/role.yaml",
-    ];
-    plane.kubectl(&role).await.success();
     let namespace = plane.namespace("farm").await;
     let create = async |job: &str| {
         let file = format!("examples/add-a-framework/jobs/{job}.yaml");

@@ -31,17 +31,16 @@
 //!
 //! # Permissions
 //!
-//! * For each kind: list, watch and delete on the jobs, patch on their status, update on their finalizers.
-//! * On pods, services, ConfigMaps and the other objects of its jobs ([`Framework::objects`](training_job::Framework::objects)):
-//!   get, list, watch, create, patch and delete.
-//! * On events: create.
-//! * For leader election: get, create and update on leases in the namespace of the lease.
+//! [`rules`] returns them, and [`Install`] prints them: on jobs, their status and their finalizers; on pods, services,
+//! ConfigMaps and the other objects of jobs ([`Framework::objects`](training_job::Framework::objects)); on events; and on
+//! the lease of the leader election.
 
 mod client;
 mod cluster;
 mod fence;
 mod flags;
 mod http;
+mod install;
 mod logs;
 mod program;
 mod retry_after;
@@ -53,11 +52,12 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::DynKind;
-use training_job::admission::{self, DefinitionError};
-use training_job::job::{SettingDefinition, TrainingJob};
+use training_job::admission::DefinitionError;
+use training_job::job::SettingDefinition;
 
 pub use cluster::{ClusterConfigError, cluster_config};
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
+pub use install::{Install, rules};
 pub use logs::start as start_logs;
 pub use program::Program;
 use program::program;
@@ -114,23 +114,6 @@ fn kind_named<'a>(kinds: &'a [DynKind], name: &str) -> Result<&'a str, ProcessEr
         name: name.to_owned(),
         known: known().collect::<Vec<_>>().join(", "),
     })
-}
-
-/// Prints the CRD of the kind `J` for a program's `crd` command.
-///
-/// Exit codes: 0, or 1 if the declarations of the kind are inconsistent. The reason is printed to standard error.
-pub fn print_definition<J: TrainingJob>() -> ExitCode {
-    let definition = admission::definition::<J>().map_err(|error| error.to_string());
-    match definition.and_then(|definition| admission::manifest(&definition)) {
-        Ok(manifest) => {
-            print!("{manifest}");
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// An error that prevents an operator from running.
