@@ -343,6 +343,8 @@ pub struct RoleDefinition {
     pub starts_after: &'static [&'static str],
     /// True if the replicas of [`starts_after`](Self::starts_after) must be ready as well.
     pub waits_for_readiness: bool,
+    /// True if its replicas have no end of their own, so that each end is a failure that restarts the replica.
+    pub always_replaced: bool,
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
     pub survives_container_restart: bool,
 }
@@ -360,6 +362,7 @@ impl RoleDefinition {
             has_service: true,
             starts_after: &[],
             waits_for_readiness: false,
+            always_replaced: false,
             survives_container_restart: false,
         }
     }
@@ -427,6 +430,14 @@ impl RoleDefinition {
     #[must_use]
     pub const fn starts_after(mut self, roles: &'static [&'static str]) -> Self {
         self.starts_after = roles;
+        self
+    }
+
+    /// Replaces the pod of a replica whenever its container ends, whatever the exit code and the restart policy. Use it
+    /// for servers, which have no work of their own to complete. Restarts count against the limits of the job.
+    #[must_use]
+    pub const fn always_replaced(mut self) -> Self {
+        self.always_replaced = true;
         self
     }
 

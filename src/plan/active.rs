@@ -1,8 +1,7 @@
 //! Plans an active job, which is neither finished nor suspended: survey, verdict, consequences.
 
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
-use crate::job::hook;
-use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob};
+use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob, hook};
 
 use super::draft::Draft;
 use super::survey::{self, survey};

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
-use crate::job::hook;
-use crate::job::{Replica, TrainingJob};
+use crate::job::{Replica, TrainingJob, hook};
 use crate::render;
 
 use super::draft::Draft;

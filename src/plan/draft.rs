@@ -5,8 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::labels;
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
-use crate::job::hook;
-use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas, TrainingJob};
+use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas, TrainingJob, hook};
 use crate::render;
 use crate::validate::ValidJob;
 

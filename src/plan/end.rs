@@ -7,8 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
-use crate::job::hook;
-use crate::job::{Milestone, Role, TrainingJob};
+use crate::job::{Milestone, Role, TrainingJob, hook};
 
 use super::draft::Draft;
 use super::objects;

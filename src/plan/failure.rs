@@ -7,8 +7,7 @@ use super::observed::{ContainerRecord, PodRecord, Termination};
 use super::reasons;
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
-use crate::job::hook;
-use crate::job::{Replica, Role};
+use crate::job::{Replica, Role, hook};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
@@ -24,7 +23,7 @@ const SOON_AFTER_START: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureCause {
-    /// A container ended with this exit code, which is not 0.
+    /// A container ended with this exit code, which is not 0 unless its role is always replaced.
     Exit(i32),
     /// The kubelet restarted a container that had failed.
     RestartedInPlace,
@@ -84,8 +83,9 @@ impl Failure {
         let ended = |c: &ContainerRecord| Some((c.name.clone(), c.ended.clone()?));
         let main = main.and_then(|name| pod.container(name)).and_then(ended);
         let others = pod.containers.iter().filter_map(ended);
+        let always_replaced = replica.role.definition.always_replaced;
         let first = match main {
-            Some(main) => Some(main).filter(|(_, end)| end.exit_code != 0),
+            Some(main) => Some(main).filter(|(_, end)| always_replaced || end.exit_code != 0),
             None => first_failed(others),
         };
         let mut record = Self::record(replica, &pod.name);
@@ -148,6 +148,7 @@ impl Failure {
         match (self.cause, &role.restart_policy) {
             // No process is to blame for a lost pod, and the kubelet has already decided on a restart in place.
             (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
+            _ if role.definition.always_replaced => Consequence::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
             (FailureCause::Exit(code), RestartPolicy::ExitCode)

@@ -36,26 +36,28 @@ pub(super) fn main_name<'r>(role: &'r Role<'_>) -> Option<&'r str> {
 /// `main` is the framework's container. The replica has not ended while this container runs or its kubelet restarts
 /// it. Once this container has ended, no other container matters. A pod that failed for a reason of its own, such as
 /// its deadline, has not done its work even if the container ended with 0. A pod without the framework's container is
-/// judged by its phase. `by_rules` is true for a job whose failure policy has rules.
+/// judged by its phase. A replica that is always replaced has failed whatever its exit code. `by_rules` is true for a job whose failure policy has rules.
 pub(super) fn end_of(pod: &PodRecord, main: Option<&str>, role: &Role<'_>, by_rules: bool) -> Option<PodEnd> {
     let main = main
         .and_then(|name| pod.container(name))
         .map(|c| (&*c.name, c.ended.as_ref()));
     let (main, end) = main.unwrap_or_default();
+    let judge = |end: &Termination| judge(end, role.definition.always_replaced);
     match (end, pod.phase) {
         (Some(end), Phase::Failed) if pod.reason.is_some() => Some(PodEnd::Bad(end.finished_at)),
         (Some(end), Phase::Succeeded | Phase::Failed) => Some(judge(end)),
         // The phase is Pending as long as any other container cannot start.
         (Some(end), _) if !is_restarted(role, main, end, by_rules) => Some(judge(end)),
+        (None, Phase::Succeeded) if role.definition.always_replaced => Some(PodEnd::Bad(pod.ended_at())),
         (None, Phase::Succeeded) => Some(PodEnd::Good(pod.ended_at())),
         (None, Phase::Failed) => Some(PodEnd::Bad(pod.ended_at())),
         _ => None,
     }
 }
 
-fn judge(end: &Termination) -> PodEnd {
+fn judge(end: &Termination, is_always_bad: bool) -> PodEnd {
     match end.exit_code {
-        0 => PodEnd::Good(end.finished_at),
+        0 if !is_always_bad => PodEnd::Good(end.finished_at),
         _ => PodEnd::Bad(end.finished_at),
     }
 }
@@ -67,7 +69,7 @@ fn is_restarted(role: &Role<'_>, main: &str, end: &Termination, by_rules: bool) 
     let own = containers
         .filter(|c| c.name == main)
         .find_map(|c| c.restart_policy.as_deref());
-    let policy = own.unwrap_or_else(|| render::kubelet_policy(&role.restart_policy, by_rules));
+    let policy = own.unwrap_or_else(|| render::kubelet_policy(role, by_rules));
     policy == RestartPolicy::Always.as_str()
         || policy == RestartPolicy::OnFailure.as_str() && end.exit_code != 0
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::observed::{ContainerKind, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
-use crate::job::hook;
-use crate::job::{FailureTolerance, TrainingJob};
+use crate::job::{FailureTolerance, TrainingJob, hook};
 use crate::job::{Replica, Role, Topology};
 use crate::job::{ReplicaState, Replicas};
 use crate::validate::ValidJob;

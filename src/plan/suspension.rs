@@ -1,8 +1,7 @@
 //! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
 use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
-use crate::job::hook;
-use crate::job::{Milestone, TrainingJob};
+use crate::job::{Milestone, TrainingJob, hook};
 
 use super::draft::Draft;
 use super::objects;

@@ -7,8 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureAction, FailureRecord, RestartScope};
-use crate::job::hook;
-use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
+use crate::job::{
+    FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook,
+};
 
 use super::draft::Draft;
 use super::end;

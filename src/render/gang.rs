@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{self, Amounts};
 use crate::api::labels;
-use crate::job::hook;
-use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob};
+use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob, hook};
 use crate::validate::ValidJob;
 
 /// The annotation in which `kubectl apply` stores the applied manifest. With it, a PodGroup would look like the

@@ -27,10 +27,9 @@ pub use service::service;
 pub use warnings::warnings;
 
 use crate::api::labels;
-use crate::job::hook;
 use crate::job::{
     FieldErrors, JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment,
-    TrainingJob,
+    TrainingJob, hook,
 };
 use crate::validate::ValidJob;
 

@@ -4,8 +4,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{RestartPolicy, labels};
-use crate::job::hook;
-use crate::job::{Replica, Topology, TrainingJob};
+use crate::job::{Replica, Role, Topology, TrainingJob, hook};
 use crate::validate::{ValidJob, framework_port};
 
 use super::accelerators::additions;
@@ -46,7 +45,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
     let mut spec = template.spec.clone().unwrap_or_default();
     let by_rules = !job.policy.failure.rules.is_empty();
-    spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy, by_rules).to_owned());
+    spec.restart_policy = Some(kubelet_policy(replica.role, by_rules).to_owned());
     let main = replica.role.container;
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
         for (name, number) in framework.ports_of(replica.role.definition) {
@@ -97,7 +96,11 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
 /// Returns the restart policy of a pod. The operator carries out `ExitCode` and the rules of a failure policy, so the
 /// kubelet must leave such a pod as it ended.
-pub(crate) fn kubelet_policy(policy: &RestartPolicy, by_rules: bool) -> &str {
+pub(crate) fn kubelet_policy<'r>(role: &'r Role<'_>, by_rules: bool) -> &'r str {
+    if role.definition.always_replaced {
+        return RestartPolicy::Never.as_str();
+    }
+    let policy = &role.restart_policy;
     match policy {
         RestartPolicy::ExitCode => RestartPolicy::Never.as_str(),
         _ if by_rules => RestartPolicy::Never.as_str(),

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::job::hook;
-use crate::job::{Replica, Role, TrainingJob};
+use crate::job::{Replica, Role, TrainingJob, hook};
 use crate::validate::{ValidJob, framework_port};
 
 /// Returns the service of `replica`, with the ports of its framework's container. For jobs with a service per

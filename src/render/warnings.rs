@@ -6,8 +6,7 @@ use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::{CleanPodPolicy, RestartPolicy};
-use crate::job::hook;
-use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
+use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook};
 
 use kube_schema::item;
 

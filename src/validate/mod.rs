@@ -33,10 +33,9 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_schema::{FieldPath, names};
 
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
-use crate::job::hook;
 use crate::job::{
     FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState,
-    Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
+    Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
 };
 
 /// The maximum size of one environment variable in Linux, in bytes: `NAME=VALUE` and its final zero. A container with

@@ -6,8 +6,7 @@ use kube_schema::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
-use crate::job::hook;
-use crate::job::{FieldErrors, Role, RoleDefinition, RoleSource, RoleSpec, TrainingJob};
+use crate::job::{FieldErrors, Role, RoleDefinition, RoleSource, RoleSpec, TrainingJob, hook};
 
 use super::template;
 

@@ -10,8 +10,7 @@ use kube_schema::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
 use kube_schema::quantity::is_quantity;
 use kube_schema::{FieldPath, names};
 
-use crate::job::hook;
-use crate::job::{FieldErrors, RoleDefinition, TrainingJob};
+use crate::job::{FieldErrors, RoleDefinition, TrainingJob, hook};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
 pub(super) fn check<J: TrainingJob>(

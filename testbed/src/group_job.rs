@@ -57,6 +57,7 @@ impl TrainingJob for GroupJob {
                 .in_field("head")
                 .exactly(1)
                 .container("head")
+                .always_replaced()
                 .ports(&[("gcs", 6379), ("dashboard", 8265)]),
             RoleDefinition::new("Worker")
                 .in_list("workerGroups", "groupName")

@@ -73,6 +73,22 @@ fn the_groups_run_before_the_submitter_starts_and_end_with_it() {
     assert_eq!(story.conditions(), ["Created", "Succeeded"]);
 }
 
+/// The head has no work of its own to complete, so its end is a failure, whatever the exit code.
+#[test]
+fn a_role_that_is_always_replaced_never_succeeds() {
+    for code in [0, 1, 137] {
+        let mut story = Story::<GroupJob>::new(JOB);
+        story.all_run();
+        let head = "two-groups-head-0";
+        let before = story.pod(head).metadata.uid;
+        story.exits(head, code);
+        assert_eq!(story.restarted(), [head], "{code}");
+        assert_ne!(story.pod(head).metadata.uid, before);
+        assert_eq!(story.status().restart_count, 1);
+        assert_eq!(story.pod(head).spec.unwrap().restart_policy.unwrap(), "Never");
+    }
+}
+
 #[test]
 fn the_submitter_waits_until_all_others_are_ready() {
     let mut story = Story::<GroupJob>::new(JOB);

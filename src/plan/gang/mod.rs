@@ -7,8 +7,7 @@ mod waiting;
 use jiff::SignedDuration;
 
 use crate::api::labels;
-use crate::job::hook;
-use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob};
+use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob, hook};
 use crate::render::gang::{Members, pod_group};
 
 use super::draft::Draft;
