@@ -252,6 +252,29 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
     Ok(shape)
 }
 
+/// Returns the schema of the entries of the list or map `spec.<field>`.
+pub(super) fn entries_of<'s, J: TrainingJob>(
+    spec: &'s mut JSONSchemaProps,
+    field: &str,
+) -> Result<&'s mut JSONSchemaProps, DefinitionError> {
+    let field_schema = spec.properties.as_mut().and_then(|fields| fields.get_mut(field));
+    let entries =
+        field_schema.and_then(
+            |schema| match (&mut schema.items, &mut schema.additional_properties) {
+                (Some(JSONSchemaPropsOrArray::Schema(item)), _) => Some(&mut **item),
+                (_, Some(JSONSchemaPropsOrBool::Schema(value))) => Some(&mut **value),
+                _ => None,
+            },
+        );
+    match entries {
+        Some(entries) => Ok(entries),
+        None => error::<J, _>(
+            format!("spec must have a list or map {field:?}, whose entries have a rule"),
+            "pass the field's name as in YAML to Rule::each",
+        ),
+    }
+}
+
 /// Checks that a role's own field is in the spec and has the declared shape.
 pub(super) fn own_field<J: TrainingJob>(
     spec: &JSONSchemaProps,

@@ -116,8 +116,11 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     let requirements = J::requirements();
     let requirements = requirements.iter().map(|r| r.rule(&framework));
     for rule in J::rules().into_iter().chain(requirements) {
-        // As in validation, which calls the hooks only for jobs with valid roles.
-        add(spec, rule.unless(&no_replica));
+        match rule.entries {
+            // As in validation, which calls the hooks only for jobs with valid roles.
+            None => add(spec, rule.unless(&no_replica)),
+            Some(field) => add(check::entries_of::<J>(spec, field)?, rule),
+        }
     }
     keep_layout(spec);
     keep_manager(spec);

@@ -13,6 +13,8 @@ pub struct Rule {
     /// A CEL list of the values for `%s` and `%d` in the message.
     values: Option<String>,
     field: Option<String>,
+    /// The list or map whose entries have the rule; unset for a rule on the spec.
+    pub(crate) entries: Option<&'static str>,
     optional_old_self: bool,
 }
 
@@ -41,6 +43,7 @@ impl Rule {
             message: message.into(),
             values: None,
             field: None,
+            entries: None,
             optional_old_self: false,
         }
     }
@@ -61,6 +64,33 @@ impl Rule {
     #[must_use]
     pub fn at(mut self, field: &str) -> Self {
         self.field = Some(format!(".{field}"));
+        self
+    }
+
+    /// Applies the rule to each entry of the list or map `spec.<field>` instead of the spec. `self` is the entry, and
+    /// [`at`](Self::at) names a field of it. The list or map needs a bound on its size, or the rule costs too much.
+    ///
+    /// ```
+    /// use training_job::{Complaint, FieldErrors, Rule};
+    ///
+    /// const MIN_ABOVE_MAX: Complaint = Complaint {
+    ///     problem: "must be at most max",
+    ///     remedy: "lower it, or raise max",
+    /// };
+    ///
+    /// fn validate(groups: &[(i32, i32)], errors: &mut FieldErrors) {
+    ///     for (n, _) in groups.iter().enumerate().filter(|(_, (min, max))| min > max) {
+    ///         errors.push_complaint(format!("spec.groups[{n}].min"), &MIN_ABOVE_MAX);
+    ///     }
+    /// }
+    ///
+    /// fn rule() -> Rule {
+    ///     Rule::new("self.min <= self.max", MIN_ABOVE_MAX.message()).each("groups").at("min")
+    /// }
+    /// ```
+    #[must_use]
+    pub fn each(mut self, field: &'static str) -> Self {
+        self.entries = Some(field);
         self
     }
 

@@ -32,7 +32,11 @@ fn every_snapshot_belongs_to_a_test_and_is_reviewed() {
             "{path:?} waits for review"
         );
         // The frameworks compare these and report surplus ones.
-        let by_frameworks = ["snapshots", "examples/add-a-framework/snapshots"];
+        let by_frameworks = [
+            "snapshots",
+            "examples/add-a-framework/snapshots",
+            "examples/ray-train/snapshots",
+        ];
         if by_frameworks
             .iter()
             .any(|folder| path.starts_with(root().join(folder)))

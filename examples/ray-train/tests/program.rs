@@ -1,0 +1,99 @@
+//! Runs jobs on this machine, and on a real API server.
+
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt};
+use ray_train_operator::RayTrainJob;
+use training_job::TrainingJob;
+use training_job::api::ConditionType;
+use training_job_local::{Jobs, NodeConfig};
+use training_job_testbed::cluster::{ControlPlane, Program, Signal, wait_for_all};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ray-train-operator");
+
+#[tokio::test]
+async fn a_job_runs_on_this_machine() {
+    let jobs = Jobs::default().kind::<RayTrainJob>();
+    let jobs = jobs.yaml(include_str!("../jobs/echo.yaml")).unwrap();
+    let mut run = jobs.start(NodeConfig::default()).await.unwrap();
+    let mut lines = String::new();
+    while let Some(event) = run.next().await {
+        lines.extend(event.line().map(|line| line + "\n"));
+    }
+    assert!(run.succeeded(), "{lines}");
+    let members = "['echo-head-0', 'echo-small-0', 'echo-small-1', 'echo-large-0', 'echo-submitter-0']";
+    for expected in ["joins as small", "joins as large", members] {
+        assert!(lines.contains(expected), "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_runs_in_a_cluster() {
+    let plane = ControlPlane::shared().await;
+    let own = plane.namespace("ray-train-operator").await;
+    let mut program = Command::new(PROGRAM);
+    program.args([
+        "manifests",
+        "--image=example.com/ray-train:1",
+        "--namespace",
+        &own,
+    ]);
+    let printed = String::from_utf8(program.output().unwrap().stdout).unwrap();
+    let apply = ["apply", "--server-side", "-f", "-"];
+    plane.kubectl_with_input(&apply, &printed).await.success();
+    plane.served("raytrainjobs.example.dev").await;
+    let kubeconfig = plane
+        .kubeconfig_for_service_account(&own, "ray-train-operator")
+        .await;
+    let team = plane.namespace("ray").await;
+    let client = plane.client_of(&kubeconfig).await;
+    plane.wait_until_allowed(&client, &team, "create", "pods").await;
+    let flags = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
+    let operator = plane.spawn(Program::new(PROGRAM).args(flags).env("KUBECONFIG", &kubeconfig));
+
+    let create = async |file: &str| {
+        let file = format!("examples/ray-train/jobs/{file}.yaml");
+        plane
+            .kubectl(&["--namespace", &team, "create", "-f", &file])
+            .await
+    };
+    let refused = create("bad").await.stderr;
+    for words in [
+        "spec.workerGroups[0].replicas",
+        "must be at least minReplicas; raise it, or lower minReplicas",
+        "must be at most maxReplicas; lower it, or raise maxReplicas",
+        "duplicate role head (case is ignored); keep one of them",
+        "must have a container named \"ray-head\"",
+        "must be at most 1 (is 2)",
+        "must be at most 10 (is 11)",
+    ] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    create("mnist").await.success();
+
+    let labels = "training.kubeflow.org/operator-name=raytrainjob-controller";
+    let pods: Api<Pod> = Api::namespaced(plane.client(), &team);
+    let cluster = ["mnist-cpu-0", "mnist-cpu-1", "mnist-gpu-large-0", "mnist-head-0"];
+    wait_for_all(pods.clone(), labels, |all| names(all) == cluster).await;
+    let kubelet = plane.kubelet(&team).await;
+    for pod in cluster {
+        kubelet.runs(pod).await;
+    }
+    wait_for_all(pods, labels, |all| all.len() == 5).await;
+    kubelet.runs("mnist-submitter-0").await;
+    kubelet.succeeds("mnist-submitter-0").await;
+    let has_succeeded = |job: Option<&RayTrainJob>| {
+        let status = job.and_then(TrainingJob::status);
+        status.is_some_and(|status| status.is(ConditionType::Succeeded))
+    };
+    plane.wait(&team, "mnist", has_succeeded).await;
+    operator.signal(Signal::TERM);
+    assert_eq!(operator.exit_code().await, 0, "{}", operator.text());
+}
+
+fn names(pods: &[Pod]) -> Vec<String> {
+    let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+    names.sort();
+    names
+}
