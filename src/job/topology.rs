@@ -172,7 +172,7 @@ impl<'a> Topology<'a> {
     }
 
     /// Returns the replica whose pod has this name.
-    pub(crate) fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
+    pub fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
         self.roles.iter().find_map(|role| role.replica_named(name))
     }
 }

@@ -221,3 +221,14 @@ fn objects_with_rules_have_no_defaults() {
     assert_eq!(spec["runPolicy"].get("default"), None);
     assert_eq!(spec["workerGroups"].get("default"), None);
 }
+
+#[test]
+#[should_panic(
+    expected = "no pod two-groups-head-0 (has none); GroupJobFailedValidation: GroupJob two-groups failed validation: \
+                spec.head.replicas: must be at most 1 (is 2)"
+)]
+fn a_story_of_a_rejected_job_has_the_reason() {
+    let two = JOB.replacen("head: {", "head: {replicas: 2, ", 1);
+    assert_ne!(two, JOB);
+    let _ = Story::<GroupJob>::new(&two).pod("two-groups-head-0");
+}

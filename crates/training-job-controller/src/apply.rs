@@ -15,7 +15,7 @@ use kube_follow::CallError;
 use serde::Serialize;
 use serde_json::{Value, json};
 use training_job::api::labels;
-use training_job::job::TrainingJob;
+use training_job::job::{Topology, TrainingJob};
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 
@@ -44,12 +44,18 @@ pub(super) struct Applier<'a> {
     owner: String,
     kind: String,
     name: String,
+    /// The replicas of the job; unset if it is invalid.
+    topology: Option<&'a Topology<'a>>,
     /// The value of the label that selects the children in watches.
     controller: &'static str,
 }
 
 impl<'a> Applier<'a> {
-    pub(super) fn new<J: TrainingJob>(context: &'a Context, job: &StoredJob<J>) -> Self {
+    pub(super) fn new<J: TrainingJob>(
+        context: &'a Context,
+        job: &StoredJob<J>,
+        topology: Option<&'a Topology<'a>>,
+    ) -> Self {
         let meta = job.meta();
         Self {
             context,
@@ -57,6 +63,7 @@ impl<'a> Applier<'a> {
             owner: meta.uid.clone().unwrap_or_default(),
             kind: J::kind(&()).into_owned(),
             name: meta.name.clone().unwrap_or_default(),
+            topology,
             controller: J::FRAMEWORK.controller,
         }
     }
@@ -430,10 +437,12 @@ impl<'a> Applier<'a> {
 
     /// Logs a completed action on a child.
     fn log(&self, done: &str, kind: ChildKind, name: &str) {
-        let replica = name
-            .strip_prefix(&*self.name)
-            .and_then(|rest| rest.strip_prefix('-'));
-        let (role, index) = replica.and_then(|r| r.rsplit_once('-')).unzip();
+        let is_of_replica = matches!(kind, ChildKind::Pod | ChildKind::Service);
+        let topology = self.topology.filter(|_| is_of_replica);
+        let replica = topology.and_then(|topology| topology.replica_named(name));
+        let (role, index) = replica
+            .map(|replica| (&*replica.role.slug, replica.index))
+            .unzip();
         tracing::info!(
             kind = self.kind,
             namespace = self.namespace,

@@ -165,7 +165,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         // Apply.
         let acted = plan.changes_children();
         let mut applied = if acted {
-            let applier = Applier::new(context, job);
+            let applier = Applier::new(context, job, reconcile.validated.topology());
             applier.apply(&plan, &reconcile.validated).await
         } else {
             Applied::default()

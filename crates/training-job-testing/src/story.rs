@@ -310,7 +310,11 @@ impl<J: TrainingJob> Story<J> {
                 ref names => names.join(", "),
             };
             let mut events = self.events().into_iter();
-            let failed = events.rfind(|event| event.starts_with("Failed"));
+            let is_failure = |event: &String| {
+                let reason = event.split(':').next().unwrap_or_default();
+                reason.contains("Failed") || reason.contains("Panicked")
+            };
+            let failed = events.rfind(is_failure);
             let failed = failed.map_or_else(String::new, |event| format!("; {event}"));
             panic!("no pod {name} (has {others}){failed}");
         };
