@@ -108,10 +108,15 @@
 //! `kube`, `k8s-openapi` and `schemars` are part of the public API: a new major version of one of them is a new major
 //! version of this library. `docs/maintainers/public-api.txt` shows changes of the public API, and `make release-check`
 //! checks that the version fits them.
+//!
+//! The lowest supported Rust is that of `rust-version`, which CI checks. It is raised only with a minor version, and to a
+//! Rust that is at least six months old.
 
 pub mod admission;
 pub mod api;
 pub mod job;
+// Not an interface: what the operator's crates use.
+#[doc(hidden)]
 pub mod plan;
 pub mod render;
 pub mod validate;
@@ -123,5 +128,6 @@ pub use job::{
     ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
     SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
 };
+#[doc(hidden)]
 pub use plan::{Plan, plan};
 pub use validate::{ValidJob, validate};

@@ -43,11 +43,8 @@ const MAX_ROLES: i64 = 16;
 /// assumes a very long name, and rejects the rules.
 const MAX_ROLE_NAME: i64 = MAX_LABEL_CHARS as i64;
 
-/// The category of all kinds of job, for `kubectl get training`.
-const CATEGORY: &str = "training";
-
 /// Returns the custom resource definition to install: the definition of the kind with rules, in the category
-/// `training`.
+/// of its framework.
 ///
 /// # Errors
 /// If the declarations of the kind do not fit together, or do not fit its resource.
@@ -55,8 +52,9 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
     let mut definition = J::definition();
     check_framework::<J>()?;
     let categories = definition.spec.names.categories.get_or_insert_default();
-    if !categories.iter().any(|category| category == CATEGORY) {
-        categories.push(CATEGORY.to_owned());
+    let category = J::FRAMEWORK.category;
+    if !categories.iter().any(|other| other == category) {
+        categories.push(category.to_owned());
     }
     for version in &mut definition.spec.versions {
         if let Some(role) = J::FRAMEWORK.scaled_role {

@@ -29,6 +29,8 @@ pub struct Framework {
     /// The name of the controller: the value of label `training.kubeflow.org/operator-name` and the source of events.
     /// It must be unique for each kind.
     pub controller: &'static str,
+    /// The category of the kind, with which `kubectl get` lists jobs of several kinds.
+    pub category: &'static str,
     /// The container that every replica must have. The replica's service exposes its ports. If empty, the first
     /// container, whatever its name.
     pub main_container: &'static str,
@@ -92,6 +94,7 @@ impl Framework {
         Self {
             name,
             controller,
+            category: "training",
             main_container: name,
             env_main_container_only: false,
             port_name: "port",
@@ -109,6 +112,13 @@ impl Framework {
             annotated_fields: &[],
             settings: &[],
         }
+    }
+
+    /// Sets the [`category`](Self::category) of the kind. Default: `training`.
+    #[must_use]
+    pub const fn category(mut self, category: &'static str) -> Self {
+        self.category = category;
+        self
     }
 
     /// Sets the [`main_container`](Self::main_container) that every replica must have.

@@ -95,6 +95,7 @@ fn max_replicas() -> i32 {
 impl TrainingJob for RayTrainJob {
     // region: roles
     const FRAMEWORK: Framework = Framework::new("ray-train", "raytrainjob-controller")
+        .category("ray")
         .restart_policy(&RestartPolicy::OnFailure)
         .objects(&[ObjectDefinition::new(MEMBERS).mounted_at("members", "/etc/ray")])
         .roles_in_fields(&[
