@@ -80,6 +80,12 @@ impl Addresses {
         Ok(known)
     }
 
+    /// Gives the pod `name` an address that another name has as well, unless the pod has one. Returns the pod's address.
+    pub(super) fn share(&mut self, namespace: &str, name: &str, address: Ipv4Addr) -> Ipv4Addr {
+        let key = (namespace.to_owned(), name.to_owned());
+        *self.given.entry(key).or_insert(address)
+    }
+
     fn claim_block(&mut self) -> io::Result<()> {
         let own: BTreeSet<Block> = self.claims.iter().map(|(block, _)| *block).collect();
         let blocks = (FIRST_BLOCK..=LAST_BLOCK).flat_map(|high| (0..=u8::MAX).map(move |low| (high, low)));

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::addresses::Addresses;
-use super::api::{PodApi, PodRef};
+use super::api::{PodApi, PodRef, ServiceRef};
 use super::config::NodeConfig;
 use super::env_values::{ConfigData, ConfigRef, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
@@ -35,6 +35,9 @@ pub(super) struct Agent {
     addresses: Mutex<Addresses>,
     /// The pods that exist, by namespace and name.
     siblings: Mutex<BTreeMap<(String, String), Sibling>>,
+    /// The services whose names have an address and no pod yet, by namespace. The first pod that one selects gets its
+    /// address.
+    without_pods: Mutex<Vec<(String, ServiceRef)>>,
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
@@ -47,6 +50,7 @@ const MISSING_NAME_TIMEOUT: Duration = Duration::from_secs(10);
 struct Sibling {
     /// The UID of its controller.
     controller: Option<String>,
+    labels: BTreeMap<String, String>,
     /// The time at which this agent first observed the pod.
     since: Instant,
 }
@@ -81,6 +85,7 @@ impl Agent {
             events,
             addresses: Mutex::new(Addresses::claim()?),
             siblings: Mutex::default(),
+            without_pods: Mutex::default(),
             host_variables: HostVariables::this(folders.clone()),
             folders,
             machine: Machine::this(),
@@ -96,7 +101,46 @@ impl Agent {
             .as_ref()
             .and_then(|status| status.pod_ip.as_deref())
             .and_then(|ip| ip.parse().ok());
+        if known.is_none()
+            && let Some(service) = self.take_service_without_pods(pod, &at)
+        {
+            let address = self.address_of(&at.namespace, &service, None);
+            let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            return addresses.share(&at.namespace, &at.name, address);
+        }
         self.address_of(&at.namespace, &at.name, known)
+    }
+
+    /// Returns the name of a service that selects the pod and had none, except that of the pod's own name.
+    fn take_service_without_pods(&self, pod: &Pod, at: &PodRef) -> Option<String> {
+        let mut without_pods = self.without_pods.lock().unwrap_or_else(PoisonError::into_inner);
+        without_pods.retain(|(namespace, service)| (namespace, &service.name) != (&at.namespace, &at.name));
+        let mut all = without_pods.iter();
+        let taken =
+            all.position(|(namespace, service)| *namespace == at.namespace && service.selects(pod.labels()))?;
+        Some(without_pods.swap_remove(taken).1.name)
+    }
+
+    /// Returns the address of a service's name: that of the pod of this name, or of the first pod that it selects. A
+    /// service without pods has an address of its own, which its first pod gets.
+    fn address_of_service(&self, namespace: &str, service: &ServiceRef) -> Ipv4Addr {
+        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (namespace.to_owned(), service.name.clone());
+        let mut in_namespace = siblings.iter().filter(|((other, _), _)| other == namespace);
+        let selected = in_namespace.find(|(_, sibling)| service.selects(&sibling.labels));
+        let pod = match (siblings.contains_key(&key), selected) {
+            (false, Some(((_, pod), _))) => pod.clone(),
+            (is_pod, _) => {
+                let mut without_pods = self.without_pods.lock().unwrap_or_else(PoisonError::into_inner);
+                let entry = (namespace.to_owned(), service.clone());
+                if !is_pod && !without_pods.contains(&entry) {
+                    without_pods.push(entry);
+                }
+                service.name.clone()
+            }
+        };
+        drop(siblings);
+        self.address_of(namespace, &pod, None)
     }
 
     fn address_of(&self, namespace: &str, name: &str, known: Option<Ipv4Addr>) -> Ipv4Addr {
@@ -120,9 +164,11 @@ impl Agent {
                 .entry((at.namespace, at.name))
                 .or_insert_with(|| Sibling {
                     controller: None,
+                    labels: BTreeMap::new(),
                     since: Instant::now(),
                 });
             sibling.controller = controller(pod);
+            sibling.labels.clone_from(pod.labels());
         } else {
             siblings.remove(&(at.namespace, at.name));
         }
@@ -197,7 +243,7 @@ impl Agent {
             .services(&at.namespace)
             .await
             .map_err(|error| StartError::Api(error.to_string()))?;
-        let mut names = services;
+        let mut names = Vec::new();
         if let Some(own) = controller(pod) {
             let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
             let mine = siblings.iter().filter(|((namespace, _), sibling)| {
@@ -212,6 +258,10 @@ impl Agent {
                 (name, address)
             })
             .collect();
+        for service in services {
+            let address = self.address_of_service(&at.namespace, &service);
+            addresses.insert(service.name, address);
+        }
         addresses.insert(at.name.clone(), address);
         Ok(HostNames {
             namespace: at.namespace.clone(),

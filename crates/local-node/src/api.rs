@@ -51,6 +51,20 @@ pub(super) enum ApiError {
     Failed(String),
 }
 
+/// A service that selects pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServiceRef {
+    pub(super) name: String,
+    pub(super) selector: BTreeMap<String, String>,
+}
+
+impl ServiceRef {
+    pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut selector = self.selector.iter();
+        selector.all(|(key, value)| labels.get(key) == Some(value))
+    }
+}
+
 type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
 /// The requests that the agent sends.
@@ -59,8 +73,8 @@ pub(super) trait PodApi: Send + Sync + 'static {
     fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()>;
     /// Removes the pod at once. Its processes must have ended.
     fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()>;
-    /// Returns the names that resolve in the namespace: its services that select pods.
-    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<String>>;
+    /// Returns the services of the namespace that select pods.
+    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<ServiceRef>>;
     /// Returns the entries of a ConfigMap or Secret, or `None` if it does not exist.
     fn contents<'a>(
         &'a self,
@@ -165,24 +179,17 @@ impl PodApi for KubeApi {
         .boxed()
     }
 
-    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<String>> {
+    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<ServiceRef>> {
         async move {
             let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
             let list = with_timeout(services.list(&ListParams::default())).await?;
             // A service without a selector (such as `kubernetes`) has no pods.
-            let selects = |service: &Service| {
-                service
-                    .spec
-                    .as_ref()
-                    .and_then(|spec| spec.selector.as_ref())
-                    .is_some_and(|selector| !selector.is_empty())
-            };
-            Ok(list
-                .items
-                .iter()
-                .filter(|service| selects(service))
-                .map(ResourceExt::name_any)
-                .collect())
+            let selecting = list.items.into_iter().filter_map(|service| {
+                let name = service.name_any();
+                let selector = service.spec?.selector.filter(|selector| !selector.is_empty())?;
+                Some(ServiceRef { name, selector })
+            });
+            Ok(selecting.collect())
         }
         .boxed()
     }

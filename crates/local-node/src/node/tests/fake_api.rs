@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::api::{ApiError, PodApi, PodRef};
+use crate::api::{ApiError, PodApi, PodRef, ServiceRef};
 use crate::env_values::ConfigRef;
 use crate::{LogLine, Node, NodeConfig, NodeEvent};
 use kube_follow::Event;
@@ -23,7 +23,7 @@ type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 #[derive(Default)]
 struct Objects {
     pods: BTreeMap<String, Pod>,
-    services: Vec<String>,
+    services: Vec<ServiceRef>,
     config_refs: BTreeMap<ConfigRef, BTreeMap<String, String>>,
     /// All reported phases, by pod name.
     phases: BTreeMap<String, Vec<String>>,
@@ -101,8 +101,18 @@ impl Bench {
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Fake {
+    /// Adds a service of the pod of this name.
     pub(super) fn service(&self, name: &str) {
-        self.objects.lock().unwrap().services.push(name.to_owned());
+        self.service_of(name, name);
+    }
+
+    /// Adds a service of the pods whose label `app` has this value.
+    pub(super) fn service_of(&self, name: &str, app: &str) {
+        let service = ServiceRef {
+            name: name.to_owned(),
+            selector: [("app".to_owned(), app.to_owned())].into(),
+        };
+        self.objects.lock().unwrap().services.push(service);
     }
 
     pub(super) fn config_map(&self, name: &str, key: &str, value: &str) {
@@ -264,7 +274,7 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn services<'a>(&'a self, _: &'a str) -> ApiFuture<'a, Vec<String>> {
+    fn services<'a>(&'a self, _: &'a str) -> ApiFuture<'a, Vec<ServiceRef>> {
         async move { Ok(self.objects.lock().unwrap().services.clone()) }.boxed()
     }
 

@@ -165,6 +165,36 @@ async fn names_lead_to_the_addresses_of_pods_that_do_not_exist_yet() {
     assert_eq!(variables, expected);
 }
 
+/// A service may have another name than the pod that it selects, which may come later.
+#[tokio::test]
+async fn the_name_of_a_service_leads_to_the_pod_that_it_selects() {
+    let mut bench = Bench::new(NodeConfig::default());
+    bench.api.service_of("early", "a");
+    bench.api.service_of("late", "b");
+    let labeled = |app: &str| json!({"metadata": {"labels": {"app": app}}});
+    bench
+        .api
+        .create("job-0", "u1", &script("Never", "true"), labeled("a"));
+    let early = bench.api.phase("job-0", "Succeeded").await.pod_ip.unwrap();
+    bench.api.create(
+        "client",
+        "u2",
+        &script("Never", "echo early:80 late:80"),
+        labeled("c"),
+    );
+    bench.api.phase("client", "Succeeded").await;
+    bench
+        .api
+        .create("job-1", "u3", &script("Never", "true"), labeled("b"));
+    let late = bench.api.phase("job-1", "Succeeded").await.pod_ip.unwrap();
+    let lines = bench.lines();
+    assert!(
+        lines.contains(&format!("client: {early}:80 {late}:80")),
+        "{lines:?}"
+    );
+    assert_ne!(early, late);
+}
+
 #[tokio::test]
 async fn differences_are_reported_before_the_first_line() {
     let mut bench = Bench::new(NodeConfig::default());
