@@ -127,6 +127,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         check::own_field::<J>(spec, definition)?;
         role_fields::on_spec(spec, definition, &framework);
     }
+    role_fields::on_names_of_two_fields(spec, &framework);
     let (Some(shape), Some(specs)) = (shape, property(spec, field)) else {
         return Ok(());
     };

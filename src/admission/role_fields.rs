@@ -69,6 +69,43 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     }
 }
 
+/// Adds a rule for each two fields with roles that users name: no name may be in both.
+pub(super) fn on_names_of_two_fields(spec: &mut JSONSchemaProps, framework: &Framework) {
+    let open = |definition: &&RoleDefinition| definition.source.is_open();
+    let sources: Vec<RoleSource> = framework
+        .roles
+        .iter()
+        .filter(open)
+        .map(|role| role.source)
+        .collect();
+    for (n, second) in sources.iter().enumerate() {
+        for first in &sources[..n] {
+            if let Some(rule) = no_name_in_both(*first, *second) {
+                add(spec, rule);
+            }
+        }
+    }
+}
+
+fn no_name_in_both(first: RoleSource, second: RoleSource) -> Option<Rule> {
+    let (first_field, second_field) = (first.field()?, second.field()?);
+    // The name of the entry `k` of the second field.
+    let name = match second {
+        RoleSource::List { key, .. } => format!("k.{key}"),
+        _ => "k".to_owned(),
+    };
+    let is_in_first = match first {
+        RoleSource::List { key, .. } => format!("self.{first_field}.exists(j, j.{key} == {name})"),
+        _ => format!("{name} in self.{first_field}"),
+    };
+    let has_both = format!("has(self.{first_field}) && has(self.{second_field})");
+    let rule = format!("!({has_both}) || self.{second_field}.all(k, !({is_in_first}))");
+    let suffix = name.trim_start_matches('k');
+    let twice = format!("self.{second_field}.filter(k, {is_in_first})[0]{suffix}");
+    let rule = Rule::with_message_of(rule, |e| e.role_twice("", "%s"));
+    Some(rule.at(second_field).with(&twice))
+}
+
 /// Returns a CEL list of the names that users cannot choose, because the kind has roles of these names.
 fn fixed(framework: &Framework) -> String {
     cel::lower_list(&framework.fixed_role_names())

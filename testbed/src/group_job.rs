@@ -1,4 +1,6 @@
-//! A kind with roles from three fields. Users name the groups in one of them, a list.
+//! A kind with roles from four fields. Users name the groups in two of them, a list and a map.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::CustomResource;
@@ -31,6 +33,9 @@ pub struct GroupJobSpec {
     #[serde(default)]
     #[schemars(length(max = 10))]
     pub worker_groups: Vec<Group>,
+    /// The caches by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub caches: BTreeMap<String, ReplicaSpec>,
     /// The program that submits work, if any.
     pub submitter: Option<ReplicaSpec>,
 }
@@ -63,6 +68,12 @@ impl TrainingJob for GroupJob {
                 .in_list("workerGroups", "groupName")
                 .container("worker")
                 .ports(&[]),
+            RoleDefinition::new("Cache")
+                .in_map("caches")
+                .at_least(1)
+                .at_most(3)
+                .container("cache")
+                .ports(&[("cache", 11_211)]),
             RoleDefinition::new("Submitter")
                 .in_field("submitter")
                 .at_most(1)
@@ -79,6 +90,10 @@ impl TrainingJob for GroupJob {
             .named(
                 "Worker",
                 groups.map(|group| (&*group.group_name, Some(&group.spec))),
+            )
+            .named(
+                "Cache",
+                self.spec.caches.iter().map(|(name, spec)| (&**name, Some(spec))),
             )
             .one("Submitter", self.spec.submitter.as_ref())
     }

@@ -37,6 +37,13 @@ fn errors_have_the_paths_of_the_job() {
     spec.head: must have exactly 1 replica of Head; add Head with 1 replica
     always
     spec.workerGroups[0].restartPolicy: restartPolicy must not be Always if failurePolicy has rules, because the operator then restarts only failed replicas; use OnFailure
+    caches
+    spec.caches.empty.replicas: must be at least 1 (is 0)
+    spec.caches.large.replicas: must be at most 3 (is 4)
+    spec.caches.other.template.spec.containers: must have a container named "cache"; name the container that runs the training "cache"
+    cache-names
+    spec.caches.Big: must be a valid name of a role (is Big); use lower-case letters, digits and '-', starting with a letter
+    spec.caches.small: duplicate role small (case is ignored); keep one of them
     "#);
 }
 
