@@ -60,6 +60,20 @@ fn a_sidecar_that_restarts_is_neither_a_failure_nor_counted() {
     }
 }
 
+/// The kubelet ends the other containers of a pod that is being deleted.
+#[test]
+fn no_container_is_reported_to_keep_a_pod_that_is_being_deleted() {
+    let mut w = with_sidecar("Worker=2", "restartScope: Replica", false).started();
+    let is_reported = |w: &PlanHarness| {
+        let mut notices = w.plan().notices.into_iter();
+        notices.any(|notice| notice.reason == "ContainersStillRunning")
+    };
+    w.pod("worker-0").main_container_ends(0);
+    assert!(is_reported(&w));
+    w.pod("worker-0").deleted_by_user();
+    assert!(!is_reported(&w));
+}
+
 #[test]
 fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() {
     let ends = |code: i32| -> (PlanHarness, JobStatus) {

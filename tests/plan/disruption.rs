@@ -231,6 +231,17 @@ fn a_job_of_which_nothing_runs_does_not_run() {
 }
 
 #[test]
+fn a_job_runs_while_a_replica_runs_that_does_not_decide() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "restartScope: Replica").started();
+    w.pod("scheduler-0")
+        .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
+    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    w.pod("worker-0")
+        .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
+    assert_eq!(w.reconcile().state(), ["Created"]);
+}
+
+#[test]
 fn a_pod_that_has_a_node_and_does_not_start_is_reported_after_a_while() {
     let mut w = PlanHarness::train("Worker=2", "");
     w.reconcile();

@@ -10,7 +10,7 @@ use training_job_local::Jobs;
 
 use ray_train_operator::RayTrainJob;
 
-/// Runs RayTrainJobs.
+/// Runs RayTrainJobs, and prints what they need in a cluster.
 #[derive(Parser)]
 enum Command {
     /// Run the operator on a cluster.
