@@ -145,7 +145,7 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, shown: 
                "spec": {"ports": [{"port": 1}]}}),
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taken-worker-0"},
                "spec": {"containers": [{"name": "foreign", "image": "none"}]}}),
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": shared(namespace)}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": shared(namespace, COMPACT_TAKEN)}}),
     ];
     for (plural, kind, field, role, container) in KINDS {
         if shown.has("kubeflow.org", plural) {
@@ -211,7 +211,7 @@ pub(crate) async fn create_adopted<J: TrainingJob>(
 /// A compact job that vanishes, one whose ConfigMap's name is taken, and one with objects of another operator. Their
 /// names are long, so that the common environment of twelve pods is worth a ConfigMap.
 pub(crate) const COMPACT: &str = "compact-with-a-name-of-many-letters-that-vanishes";
-const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
+pub(crate) const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
 pub(crate) const COMPACT_ADOPTED: &str = "compact-with-a-name-of-many-letters-that-is-adopted";
 
 /// A job whose pods and autoscaler belong to another operator.
@@ -219,14 +219,15 @@ pub(crate) const AUTOSCALED: &str = "autoscaled";
 
 fn compact(name: &str) -> Value {
     let mut job = job(name, "MXJob", "mxReplicaSpecs", "Worker", "mxnet");
-    job["spec"]["runPolicy"]["layout"] = json!("Compact");
+    // Without a time to live, which could delete the job before the operator has deleted its ConfigMap.
+    job["spec"]["runPolicy"] = json!({"cleanPodPolicy": "All", "layout": "Compact"});
     job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = json!(12);
     job
 }
 
-/// Returns the name of the ConfigMap of the job for which that name is taken.
-pub(crate) fn shared(namespace: &str) -> String {
-    let mut job = compact(COMPACT_TAKEN);
+/// Returns the name of the ConfigMap of a compact job.
+pub(crate) fn shared(namespace: &str, name: &str) -> String {
+    let mut job = compact(name);
     job["metadata"]["namespace"] = json!(namespace);
     let job: MXJob = serde_json::from_value(job).unwrap();
     let rendered = render::all(&validate(&job, &Settings::default()).unwrap());

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -12,8 +13,8 @@ use training_job_testbed::cluster::{Audit, ControlPlane, Options, wait};
 use training_operator_testing::manifests::{Permission, build, find, permissions, without};
 
 use super::life::{
-    AUTOSCALED, COMPACT, COMPACT_ADOPTED, KINDS, OLD_KINDS, OldKind, Shown, create, create_jobs,
-    play_kubelet, shared, start,
+    AUTOSCALED, COMPACT, COMPACT_ADOPTED, COMPACT_TAKEN, KINDS, OLD_KINDS, OldKind, Shown, create,
+    create_jobs, play_kubelet, shared, start,
 };
 use super::{gangs, mpi};
 
@@ -33,6 +34,18 @@ pub(crate) async fn cluster() -> ControlPlane {
 
 /// Awaits that all jobs have ended, and are gone where their kind has a time to live.
 async fn all_gone(cluster: &ControlPlane, namespace: &str) {
+    for name in [COMPACT, COMPACT_ADOPTED] {
+        let kind = GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "mxjobs");
+        let jobs: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
+        let has_ended = |job: Option<&DynamicObject>| {
+            job.is_some_and(|job| job.data["status"]["completionTime"].is_string())
+        };
+        wait(jobs.clone(), name, has_ended).await;
+        let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), namespace);
+        wait(maps, &shared(namespace, name), |map| map.is_none()).await;
+        jobs.delete(name, &Default::default()).await.unwrap();
+    }
     let others = [
         ("mxjobs", "MXJob", COMPACT),
         ("mxjobs", "MXJob", COMPACT_ADOPTED),
@@ -84,7 +97,10 @@ async fn what_is_granted_is_what_is_used() {
         () = lives => {},
     }
     operator.wait_for_line("the name is taken").await;
-    let taken = format!("ConfigMap {}: the name is taken", shared(&namespace));
+    let taken = format!(
+        "ConfigMap {}: the name is taken",
+        shared(&namespace, COMPACT_TAKEN)
+    );
     operator.wait_for_line(&taken).await;
     for adopted in [
         "ConfigMap",
