@@ -2,6 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
+use training_job::TrainingJob;
+use training_job::api::ConditionType;
+use training_job_mpi::MPIJob;
 use training_job_testbed::cluster::{ControlPlane, Program, repository, wait_for_all};
 use training_operator_testing::program::{Run, run, run_with_input};
 
@@ -117,6 +120,13 @@ async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
     wait_for_all(pods, "", |pods| pods.len() == 3).await;
+    // The operator may still have to patch the group and the list of hosts.
+    kubelet.runs("moons-launcher").await;
+    let runs = |job: Option<&MPIJob>| {
+        let status = job.and_then(TrainingJob::status);
+        status.is_some_and(|status| status.is(ConditionType::Running))
+    };
+    cluster.wait(&namespace, "moons", runs).await;
 
     let diff = [
         "diff",
