@@ -1,6 +1,6 @@
 //! `training-operator diff --cluster`.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::Api;
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
@@ -120,7 +120,12 @@ async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
     wait_for_all(pods, "", |pods| pods.len() == 3).await;
-    // The operator may still have to patch the group and the list of hosts.
+    // The operator may still have to patch the list of hosts and the group.
+    let lists_all = |map: Option<&ConfigMap>| {
+        let script = map.and_then(|map| map.data.as_ref()?.get("discover_hosts.sh"));
+        script.is_some_and(|script| script.contains("moons-worker-0") && script.contains("moons-worker-1"))
+    };
+    cluster.wait(&namespace, "moons-config", lists_all).await;
     kubelet.runs("moons-launcher").await;
     let runs = |job: Option<&MPIJob>| {
         let status = job.and_then(TrainingJob::status);
