@@ -63,8 +63,7 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "pass a name of lower-case letters, digits and '-' to Framework::main_container",
         );
     }
-    let is_port = names::port_name(framework.port_name).is_none() && (1..=65_535).contains(&framework.port);
-    if !framework.port_name.is_empty() && !is_port {
+    if !framework.port_name.is_empty() && !is_port(framework.port_name, framework.port) {
         return error::<J, _>(
             format!(
                 "port {:?} {} must have a valid name and number",
@@ -175,9 +174,8 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
             "pass a name of lower-case letters, digits and '-' to RoleDefinition::container",
         );
     }
-    let is_valid =
-        |(name, number): &&(&str, i32)| names::port_name(name).is_none() && (1..=65_535).contains(number);
-    if let Some((name, number)) = role.ports.into_iter().flatten().find(|port| !is_valid(port)) {
+    let mut ports = role.ports.into_iter().flatten();
+    if let Some((name, number)) = ports.find(|(name, number)| !is_port(name, *number)) {
         return error::<J, _>(
             format!(
                 "port {name:?} {number} of role {} must have a valid name and number",
@@ -187,6 +185,10 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
         );
     }
     Ok(())
+}
+
+fn is_port(name: &str, number: i32) -> bool {
+    names::port_name(name).is_none() && (1..=65_535).contains(&number)
 }
 
 fn is_role(framework: &Framework, name: &str) -> bool {

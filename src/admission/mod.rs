@@ -36,8 +36,8 @@ use crate::api::RunPolicy;
 use crate::job::rule::list;
 use crate::job::{RoleSource, Rule, TrainingJob};
 
-/// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job with unknown roles would be their
-/// number instead of their names.
+/// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job
+/// with unknown roles would be their number instead of their names.
 const MAX_ROLES: i64 = 16;
 /// The maximum number of characters of a role's name in a list. Known names are shorter. Without a bound the API server
 /// assumes a very long name, and rejects the rules.

@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, EnvVar};
 use serde_json::json;
 
-use super::hook;
-use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob};
+use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob, hook};
 
 /// Minimum length of a prefix, in bytes, that is moved to the ConfigMap.
 const MIN_PREFIX_BYTES: usize = 1_024;

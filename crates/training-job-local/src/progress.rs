@@ -79,13 +79,8 @@ impl Progress {
 
     /// Returns true if every job has ended or will never continue.
     pub(super) fn all_jobs_ended_or_stuck(&self) -> bool {
-        self.jobs.iter().all(|(name, status)| {
-            let is_stuck = || self.stuck(name).next().is_some();
-            status.is_finished()
-                || status.is(ConditionType::Suspended)
-                || status.is(ConditionType::HookPanicked)
-                || is_stuck()
-        })
+        let mut jobs = self.jobs.iter();
+        jobs.all(|(job, status)| status.is_finished() || self.dead_ends_of(job, status).next().is_some())
     }
 
     /// Returns true if no replica of a finished job runs any more.
@@ -111,16 +106,22 @@ impl Progress {
     /// Returns the reasons that unfinished jobs will never end.
     pub(super) fn dead_ends(&self) -> Vec<String> {
         let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
-        let why = unfinished.flat_map(|(job, status)| {
-            let suspended = status.is(ConditionType::Suspended).then(|| {
-                let name = &job.1;
-                format!("{name} is suspended, and is not resumed on this machine; set `suspend: false`")
-            });
-            let panicked = status.condition(ConditionType::HookPanicked);
-            let panicked = panicked.map(|condition| condition.message.clone());
-            suspended.into_iter().chain(panicked).chain(self.stuck(job))
-        });
+        let why = unfinished.flat_map(|(job, status)| self.dead_ends_of(job, status));
         why.collect()
+    }
+
+    fn dead_ends_of<'a>(
+        &'a self,
+        job: &'a Name,
+        status: &JobStatus,
+    ) -> impl Iterator<Item = String> + use<'a> {
+        let suspended = status.is(ConditionType::Suspended).then(|| {
+            let name = &job.1;
+            format!("{name} is suspended, and is not resumed on this machine; set `suspend: false`")
+        });
+        let panicked = status.condition(ConditionType::HookPanicked);
+        let panicked = panicked.map(|condition| condition.message.clone());
+        suspended.into_iter().chain(panicked).chain(self.stuck(job))
     }
 
     fn stuck<'a>(&'a self, job: &'a Name) -> impl Iterator<Item = String> + 'a {

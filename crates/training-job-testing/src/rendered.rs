@@ -33,9 +33,7 @@ pub(super) async fn problems<J: TrainingJob>(client: &Client, job: &Value) -> Ve
 
 /// Returns the objects of a valid job.
 fn rendered<J: TrainingJob>(job: &Value) -> Option<Vec<Value>> {
-    let mut job: J = serde_json::from_value(job.clone()).ok()?;
-    let uid = &mut job.meta_mut().uid;
-    uid.get_or_insert_with(|| render::NO_UID.to_owned());
+    let job: J = render::decode(job).ok()?;
     let valid = validate(&job, &Settings::default()).ok()?;
     if !render::warnings(&valid).is_empty() {
         return None;

@@ -75,26 +75,21 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
 
 /// Returns the snapshot of a job: its objects, or the errors for which it is rejected.
 fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
-    let object = job.clone();
     let refused = |why: &str| {
-        let whole = text::snapshot(heading, &object, &[]);
+        let whole = text::snapshot(heading, &job, &[]);
         let whole = whole.unwrap_or_else(|error| panic!("{heading} {error}"));
         let lines: Vec<String> = why.lines().map(|line| format!("# {line}\n")).collect();
         format!("{whole}---\n# Refused:\n{}", lines.concat())
     };
-    let mut typed: J = match serde_json::from_value(job) {
+    let typed: J = match render::decode(&job) {
         Ok(typed) => typed,
         Err(error) => return refused(&error.to_string()),
     };
-    typed
-        .meta_mut()
-        .uid
-        .get_or_insert_with(|| render::NO_UID.to_owned());
     let valid = match validate(&typed, &Settings::default()) {
         Ok(valid) => valid,
         Err(errors) => return refused(&errors.to_string()),
     };
     let objects = render::all(&valid).values();
     let objects = objects.unwrap_or_else(|error| panic!("{heading} {error}"));
-    text::snapshot(heading, &object, &objects).unwrap_or_else(|error| panic!("{heading} {error}"))
+    text::snapshot(heading, &job, &objects).unwrap_or_else(|error| panic!("{heading} {error}"))
 }

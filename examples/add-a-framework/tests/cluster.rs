@@ -16,8 +16,8 @@ const REPLICAS: [&str; 4] = [
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_farm-operator");
 
-/// Installs what `farm-operator manifests` prints in a new namespace, and returns the namespace. No pod of the Deployment
-/// runs, because there is no node.
+/// Installs what `farm-operator manifests` prints in a new namespace, and returns the namespace. The pods of the
+/// Deployment stay pending, because the cluster has no node.
 async fn install(plane: &ControlPlane) -> String {
     let namespace = plane.namespace("farm-operator").await;
     let mut program = std::process::Command::new(PROGRAM);
