@@ -145,7 +145,7 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 
 .PHONY: crds snapshots docs compat public-api
 crds: build ## Write crds/ anew
-	$(OPERATOR) crds --dir crds
+	$(operator) crd --dir crds
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::

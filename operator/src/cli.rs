@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use training_job_cli::{Install, Manual, Review, exit};
 use training_job_controller::process::Program;
 
 use crate::kinds::kinds;
-use crate::lease::LEASE;
-use crate::{
-    convert, crds, diff, doctor, exit, explain, local, manual, remote_shell, render, run, snapshot, validate,
-};
+use crate::{convert, remote_shell, run};
+
+/// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
+/// time.
+const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 
 const HELP: &str = "\
 Examples:
@@ -38,59 +40,38 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the operator on a cluster.
     Run(Box<run::Args>),
-    /// Print the pods, services and other objects of jobs.
-    Render(render::Args),
-    /// Check jobs for errors and likely mistakes.
-    Validate(validate::Args),
-    /// Write the objects of jobs to files for review.
-    Snapshot(snapshot::Args),
-    /// Show how the objects of jobs change.
-    Diff(diff::Args),
+    #[command(flatten)]
+    Review(Review),
     /// Convert jobs of former versions and operators to the current API version.
     Convert(convert::Args),
-    /// Check a cluster for problems with its operators, definitions, permissions and jobs.
-    Doctor(doctor::Args),
-    /// Describe how a job starts, succeeds, and reacts to each kind of failure.
-    Explain(explain::Args),
-    /// Print the custom resource definitions.
-    Crds(crds::Args),
-    /// Print a completion script for a shell.
-    Completions(manual::Completions),
-    /// Print the manual page.
-    Man(manual::Man),
-    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
-    #[command(subcommand)]
-    Local(local::Command),
+    #[command(flatten)]
+    Install(Install),
+    #[command(flatten)]
+    Manual(Manual),
     /// Run commands in other pods; mpirun calls this in the launcher of an MPIJob.
     #[command(subcommand)]
     RemoteShell(remote_shell::Command),
 }
 
+/// Returns this program, for its help texts and its lease.
+pub(crate) fn program() -> Program {
+    Program {
+        lease: LEASE.to_owned(),
+        ..Program::new("training-operator").kinds(&kinds().dyn_kinds())
+    }
+}
+
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
-    let program = Program {
-        lease: LEASE.to_owned(),
-        ..Program::new("training-operator")
-    };
-    program.kinds(kinds().iter().map(|kind| &kind.dyn_kind)).install();
-    let result = match Cli::parse().command {
-        Command::Run(arguments) => return run::run(&arguments),
-        Command::Render(arguments) => render::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Snapshot(arguments) => snapshot::run(&arguments),
-        Command::Diff(arguments) => diff::run(&arguments),
-        Command::Convert(arguments) => convert::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Crds(arguments) => crds::run(&arguments),
-        Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
-        Command::Man(arguments) => manual::man(&arguments, Cli::command()),
-        Command::Local(command) => local::run(&command),
+    program().install();
+    let kinds = kinds();
+    exit::code(match Cli::parse().command {
+        Command::Run(arguments) => return run::run(&arguments, &kinds),
+        Command::Review(review) => review.run(&kinds),
+        Command::Convert(arguments) => convert::run(&arguments, &kinds),
+        Command::Install(install) => install.run(&kinds),
+        Command::Manual(manual) => manual.run(Cli::command()),
         Command::RemoteShell(command) => remote_shell::run(&command),
-    };
-    result.unwrap_or_else(|failure| {
-        anstream::eprintln!("training-operator: {failure}");
-        exit::bad_input()
     })
 }
 
@@ -100,6 +81,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
+        program().install();
         Cli::command().debug_assert();
     }
 }

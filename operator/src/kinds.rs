@@ -1,13 +1,6 @@
 //! The kinds of job that this program runs.
 
-use std::ops::Deref;
-use std::sync::OnceLock;
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use local_node::AdjustEnv;
-use serde_json::Value;
-use training_job::{FieldErrors, Settings, TrainingJob};
-use training_job_controller::DynKind;
+use training_job_cli::Kinds;
 use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mpi::MPIJob;
@@ -17,83 +10,33 @@ use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-use crate::diff::planned::planned_objects;
-use crate::explain::dry_run::timeline;
-use crate::explain::timeline::JobTimeline;
+use crate::convert::versions::unserved;
+use crate::installation::INSTALLATION;
 
 /// Returns the kinds, in the order of help texts. A new framework gets one line here.
-pub(crate) fn kinds() -> Vec<Kind> {
-    vec![
-        Kind::new::<MXJob>(training_job_mxnet::adjust_local),
-        Kind::new::<TFJob>(training_job_tensorflow::adjust_local),
-        Kind::new::<XGBoostJob>(|_, _| {}),
-        Kind::new::<PyTorchJob>(training_job_pytorch::adjust_local),
-        Kind::new::<JAXJob>(training_job_jax::adjust_local),
-        Kind::new::<PaddleJob>(training_job_paddle::adjust_local),
-        Kind::new::<MPIJob>(training_job_mpi::adjust_local),
-        Kind::new::<TfJob>(training_job_tensorflow::adjust_local),
-        Kind::new::<MxJob>(training_job_mxnet::adjust_local),
-    ]
-}
-
-/// Returns the objects that the operator would create now for a job with these objects in the cluster.
-type PlannedObjects =
-    fn(job: &Value, settings: &Settings, running: &[Value]) -> Result<Vec<Value>, FieldErrors>;
-
-/// A kind of job, with what this program adds to the library's functions.
-pub(crate) struct Kind {
-    pub(crate) dyn_kind: DynKind,
-    definition: OnceLock<CustomResourceDefinition>,
-    /// Adjusts the environment of replicas that run as local processes.
-    pub(crate) adjust_local: AdjustEnv,
-    /// Simulates a job that was written under an API version.
-    pub(crate) timeline:
-        fn(job: &Value, version: &str, settings: &Settings) -> Result<JobTimeline, FieldErrors>,
-    /// Plans the objects of a job in a cluster, other than services and pods.
-    pub(crate) planned_objects: PlannedObjects,
-}
-
-impl Kind {
-    fn new<J: TrainingJob>(adjust_local: AdjustEnv) -> Self {
-        Self {
-            dyn_kind: DynKind::new::<J>(),
-            definition: OnceLock::new(),
-            adjust_local,
-            timeline: timeline::<J>,
-            planned_objects: planned_objects::<J>,
-        }
-    }
-
-    /// Returns the custom resource definition. It is built on first use, because that takes longer than all other work
-    /// of a short command.
-    pub(crate) fn definition(&self) -> &CustomResourceDefinition {
-        self.definition.get_or_init(|| {
-            #[expect(clippy::expect_used, reason = "a test builds the definition of each kind")]
-            self.dyn_kind
-                .definition()
-                .expect("the definition of each kind can be built")
-        })
-    }
-}
-
-impl Deref for Kind {
-    type Target = DynKind;
-
-    fn deref(&self) -> &DynKind {
-        &self.dyn_kind
-    }
+pub(crate) fn kinds() -> Kinds {
+    Kinds::default()
+        .kind_with::<MXJob>(training_job_mxnet::adjust_local)
+        .kind_with::<TFJob>(training_job_tensorflow::adjust_local)
+        .kind::<XGBoostJob>()
+        .kind_with::<PyTorchJob>(training_job_pytorch::adjust_local)
+        .kind_with::<JAXJob>(training_job_jax::adjust_local)
+        .kind_with::<PaddleJob>(training_job_paddle::adjust_local)
+        .kind_with::<MPIJob>(training_job_mpi::adjust_local)
+        .kind_with::<TfJob>(training_job_tensorflow::adjust_local)
+        .kind_with::<MxJob>(training_job_mxnet::adjust_local)
+        .unserved(unserved)
+        .installation(INSTALLATION)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
     use super::*;
-    use training_job_controller::process;
-
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use training_job::Settings;
     use training_job::render::warnings;
     use training_job::validate::manifest::{self, Schemas};
     use training_job::validate::validate;
@@ -150,42 +93,6 @@ mod tests {
             (-1e6..1e6).prop_map(Value::from),
             "\\PC{0,8}".prop_map(Value::from),
         ]
-    }
-
-    /// Returns each permission of these rules as `group/resource verb`.
-    fn permissions(rules: &[Value]) -> BTreeSet<String> {
-        let texts = |rule: &Value, key: &str| -> Vec<String> {
-            let all = rule[key].as_array().into_iter().flatten();
-            all.map(|text| text.as_str().unwrap().to_owned()).collect()
-        };
-        let mut all = BTreeSet::new();
-        for rule in rules {
-            for group in texts(rule, "apiGroups") {
-                for resource in texts(rule, "resources") {
-                    let verbs = texts(rule, "verbs").into_iter();
-                    all.extend(verbs.map(|verb| format!("{group}/{resource} {verb}")));
-                }
-            }
-        }
-        all
-    }
-
-    #[test]
-    fn the_role_has_the_permissions_that_the_library_names() {
-        let role = kube_manifest::parse(include_str!("../../manifests/base/role.yaml")).unwrap();
-        let role = permissions(role[0].to_json()["rules"].as_array().unwrap());
-        // manifests/mpi adds those for MPIJobs.
-        let kinds = kinds().into_iter().filter(|kind| kind.name() != "MPIJob");
-        let kinds: Vec<DynKind> = kinds.map(|kind| kind.dyn_kind).collect();
-        let named = permissions(&process::rules(&kinds));
-        let missing: Vec<_> = named.difference(&role).collect();
-        let kept = ["mlkube.io/tfjobs delete", "mxnet.mlkube.io/mxjobs delete"];
-        assert_eq!(missing, kept, "these kinds have no time to live");
-        assert!(
-            role.is_subset(&named),
-            "{:?}",
-            role.difference(&named).collect::<Vec<_>>()
-        );
     }
 
     proptest! {

@@ -2,37 +2,18 @@
 //!
 //! This crate is a program. Its only interface is the command line.
 //!
-//! Modules import in one direction. `cli` lists the commands. Each command has its arguments in its own module
-//! (`render`, `validate`, `local` ...). The commands use shared modules (`check`, `report`, `write` ...), and all of
-//! these use `kinds`, the table of the kinds of job.
+//! Most commands are those of [`training_job_cli`], which every operator has. Here are the kinds of job (`kinds`),
+//! what is known of the operators that ran them before (`installation`, `convert`), and `remote_shell` for MPIJobs.
 
-mod check;
 mod cli;
-mod cluster;
-mod controller_config;
 mod convert;
-mod crds;
-mod diff;
-mod doctor;
-mod exit;
-mod explain;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod installation;
 mod kinds;
-mod lease;
-mod line_diff;
-mod local;
-mod manual;
 mod remote_shell;
-mod render;
-mod report;
 mod run;
-mod settings;
-mod snapshot;
-mod table;
-mod validate;
-mod write;
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main() -> std::process::ExitCode {

@@ -2,63 +2,26 @@
 
 use std::process::ExitCode;
 
-use training_job_controller::process;
-
-use crate::controller_config::ControllerConfigArgs;
-use crate::exit;
-use crate::kinds::kinds;
-
-const HELP: &str = "\
-The cluster is the one of --kubeconfig, $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, whichever
-comes first; without these, the cluster in which this process runs as a pod. Logs go to standard
-error. Each flag can also be set by the environment variable that is shown with it.
-
-Examples:
-  training-operator run
-  training-operator run --kubeconfig ~/.kube/config --namespace team-a --zap-encoder json
-  training-operator run --leader-elect --enable-scheme MXJob --default-restart-scope Replica
-
-Exit codes:
-  0    ended by SIGTERM or SIGINT, after finishing its work and releasing the lease
-  1    the cluster's configuration, a port or a client is not usable
-  2    bad usage, or an error in the file of --controller_config_file
-  130  or 143: ended at once by a second signal";
+use training_job_cli::{Kinds, Run};
 
 /// Run the operator on a cluster.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) flags: training_job_controller::process::Flags,
+    run: Run,
     #[command(flatten)]
-    pub(crate) controller_config: ControllerConfigArgs,
-    #[command(flatten)]
-    pub(crate) ignored: Ignored,
+    ignored: Ignored,
 }
 
 /// Runs the operator until a signal ends it.
-pub(crate) fn run(arguments: &Args) -> ExitCode {
-    process::start_logs(&arguments.flags.logs);
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> ExitCode {
+    arguments.run.start_logs();
     for flag in arguments.ignored.given_flags() {
         tracing::warn!(
             "{flag} is ignored: this operator has no webhooks and no template for init containers"
         );
     }
-    let kinds = kinds().into_iter().map(|kind| kind.dyn_kind).collect();
-    let mut flags = arguments.flags.clone();
-    match arguments.controller_config.read() {
-        Ok(config) => {
-            for warning in &config.warnings {
-                tracing::warn!("{warning}");
-            }
-            flags.accelerators = config.accelerators;
-        }
-        Err(failure) => {
-            tracing::error!("{failure}");
-            return exit::bad_input();
-        }
-    }
-    process::main(&flags, kinds)
+    arguments.run.run(kinds)
 }
 
 /// Flags of the Go operator that are accepted and ignored, so that a Deployment that sets them starts. They configure

@@ -1,6 +1,7 @@
 //! Runs whole training jobs on one machine without a cluster: an in-memory API, the operator and a node in one process.
 //!
-//! [`main`] is the rest of a program's `local` command. [`Jobs`] is the same for programs with a view of their own:
+//! This is what the command `local run` of the package training-job-cli does. [`Jobs`] is for programs with a view of
+//! their own:
 //!
 //! ```no_run
 //! # async fn is_async<MyJob: training_job::TrainingJob>() -> Result<(), training_job_local::RunError> {
@@ -19,14 +20,12 @@
 //!
 //! The processes run under a [`local_node::Node`], whose documentation lists the differences from a cluster.
 
-mod command;
 mod error;
 mod event;
 mod jobs;
 mod progress;
 mod run;
 
-pub use command::main;
 pub use error::RunError;
 pub use event::RunEvent;
 pub use jobs::Jobs;

@@ -10,7 +10,7 @@ use training_job::{
     FailureTolerance, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
     Topology, TrainingJob,
 };
-use training_job_local::{Environment, LocalPod};
+use training_job_cli::{Environment, LocalPod};
 
 const HEAD: &str = "Head";
 const WORKER: &str = "Worker";

@@ -1,35 +1,13 @@
 //! An operator for FarmJobs.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
-use training_job_controller::DynKind;
-use training_job_controller::process::{self, Flags, Install, Program};
-use training_job_local::Jobs;
-
 use farm_operator::job::{self, FarmJob};
-
-/// Runs FarmJobs.
-#[derive(Parser)]
-enum Command {
-    /// Run the operator on a cluster.
-    Run(Box<Flags>),
-    /// Run the jobs of a manifest on this machine.
-    Local { file: PathBuf },
-    /// `crd`, `rbac` and `manifests`.
-    #[command(flatten)]
-    Install(Install),
-}
+use training_job_cli::Cli;
 
 fn main() -> ExitCode {
-    let kinds = vec![DynKind::new::<FarmJob>()];
-    Program::new("farm-operator").kinds(&kinds).install();
-    match Command::parse() {
-        Command::Run(flags) => process::main(&flags, kinds),
-        Command::Local { file } => {
-            training_job_local::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
-        }
-        Command::Install(install) => install.print(&kinds),
-    }
+    Cli::new("farm-operator")
+        .version(env!("CARGO_PKG_VERSION"))
+        .kind_with::<FarmJob>(job::adjust_local)
+        .main()
 }

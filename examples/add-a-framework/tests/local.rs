@@ -27,7 +27,7 @@ fn change(name: &str, from: &str, to: &str) -> PathBuf {
 
 /// Runs a job. Returns its exit code and output.
 fn run(file: &Path) -> (Option<i32>, String) {
-    let output = operator(&["local", file.to_str().unwrap()]);
+    let output = operator(&["local", "run", file.to_str().unwrap()]);
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
 }
@@ -43,7 +43,7 @@ fn documented() -> Vec<String> {
 
 #[test]
 fn the_example_counts_primes() {
-    let output = operator(&["local", "jobs/primes.yaml"]);
+    let output = operator(&["local", "run", "jobs/primes.yaml"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     for line in documented()[0].lines() {
@@ -55,10 +55,7 @@ fn the_example_counts_primes() {
 fn a_head_that_fails_fails_the_job() {
     let (code, text) = run(&change("failed", "[python3, farm.py]", "[sh, -c, exit 3]"));
     assert_eq!(code, Some(1), "{text}");
-    assert!(
-        text.contains("primes-head-0 * Failed with exit code 3\n"),
-        "{text}"
-    );
+    assert!(text.contains("head-0 * Failed with exit code 3\n"), "{text}");
 }
 
 /// The head decides the job while workers still run. The workers are reported as stopped, not as failed.
@@ -68,7 +65,7 @@ fn workers_that_outlive_a_successful_head_are_stopped() {
     let command = format!("[sh, -c, '{script}']");
     let (code, text) = run(&change("outlived", "[python3, farm.py]", &command));
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains(" * Stopped\n"), "{text}");
+    assert!(text.contains(" * stopped\n"), "{text}");
     assert!(!text.contains("exit code 143"), "{text}");
 }
 
@@ -76,7 +73,11 @@ fn workers_that_outlive_a_successful_head_are_stopped() {
 fn ctrl_c_ends_all() {
     let file = change("endless", "[python3, farm.py]", "[sleep, '1000']");
     let mut command = Command::new(env!("CARGO_BIN_EXE_farm-operator"));
-    let run = command.arg("local").arg(file).stdout(Stdio::piped()).spawn();
+    let run = command
+        .args(["local", "run"])
+        .arg(file)
+        .stdout(Stdio::piped())
+        .spawn();
     let mut run = run.unwrap();
     let lines = BufReader::new(run.stdout.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap);
@@ -91,7 +92,7 @@ fn ctrl_c_ends_all() {
 
 #[test]
 fn bad_input_is_rejected_with_its_field() {
-    let output = operator(&["local", "jobs/headless.yaml"]);
+    let output = operator(&["local", "run", "jobs/headless.yaml"]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text, documented()[1]);

@@ -1,5 +1,7 @@
 //! Runs jobs on this machine, and on a real API server.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -7,39 +9,83 @@ use kube::{Api, ResourceExt};
 use ray_train_operator::RayTrainJob;
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
-use training_job_local::{Jobs, NodeConfig};
 use training_job_testbed::cluster::{ControlPlane, Program, Signal, wait_for_all};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ray-train-operator");
 
-#[tokio::test]
-async fn a_job_runs_on_this_machine() {
-    let jobs = Jobs::default().kind::<RayTrainJob>();
-    let jobs = jobs.yaml(include_str!("../jobs/echo.yaml")).unwrap();
-    let mut run = jobs.start(NodeConfig::default()).await.unwrap();
-    let mut lines = String::new();
-    while let Some(event) = run.next().await {
-        lines.extend(event.line().map(|line| line + "\n"));
-    }
-    assert!(run.succeeded(), "{lines}");
+/// Runs the program in the directory of the example. Returns its exit code and its output.
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut program = Command::new(PROGRAM);
+    let output = program
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .output();
+    let output = output.unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_job_runs_on_this_machine() {
+    let (code, text) = run(&["local", "run", "jobs/echo.yaml"]);
+    assert_eq!(code, Some(0), "{text}");
     let members = "['echo-head-0', 'echo-small-0', 'echo-small-1', 'echo-large-0', 'echo-submitter-0']";
     for expected in ["joins as small", "joins as large", members] {
-        assert!(lines.contains(expected), "{lines}");
+        assert!(text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn jobs_are_reviewed_without_a_cluster() {
+    let (code, text) = run(&["validate", "jobs/mnist.yaml"]);
+    assert_eq!((code, &*text), (Some(0), "1 valid job, 0 errors, 0 warnings\n"));
+    let (code, text) = run(&["validate", "jobs/bad.yaml"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("jobs/bad.yaml:"), "{text}");
+    let (code, text) = run(&[
+        "render",
+        "jobs/mnist.yaml",
+        "--replica",
+        "gpu-large-0",
+        "--only",
+        "env",
+    ]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("mnist-gpu-large-0"), "{text}");
+    let (code, text) = run(&["explain", "jobs/mnist.yaml"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("The submitter starts when all pods of"), "{text}");
+    let (code, text) = run(&["diff", "jobs/echo.yaml", "jobs/mnist.yaml"]);
+    assert_eq!(code, Some(1), "{text}");
+    let snapshots = concat!(env!("CARGO_TARGET_TMPDIR"), "/snapshots");
+    let snapshot =
+        |more: &[&str]| run(&[&["snapshot", "jobs/mnist.yaml", "--dir", snapshots], more].concat());
+    assert_eq!(snapshot(&[]), (Some(0), String::new()));
+    assert_eq!(snapshot(&["--check"]), (Some(0), String::new()));
+    let (code, text) = run(&["--help"]);
+    assert_eq!(code, Some(0));
+    assert!(!text.contains("training-operator"), "{text}");
 }
 
 #[tokio::test]
 async fn a_job_runs_in_a_cluster() {
     let plane = ControlPlane::shared().await;
     let own = plane.namespace("ray-train-operator").await;
-    let mut program = Command::new(PROGRAM);
-    program.args([
+    let admin = plane.kubeconfig();
+    let doctor = || run(&["doctor", "--kubeconfig", admin.to_str().unwrap()]);
+    let (code, text) = doctor();
+    assert_eq!(code, Some(1), "{text}");
+    let missing =
+        "definition raytrainjobs.example.dev: warning: missing; apply it with: ray-train-operator crd | ";
+    assert!(text.contains(missing), "{text}");
+    let manifests = [
         "manifests",
         "--image=example.com/ray-train:1",
         "--namespace",
         &own,
-    ]);
-    let printed = String::from_utf8(program.output().unwrap().stdout).unwrap();
+    ];
+    let (code, printed) = run(&manifests);
+    assert_eq!(code, Some(0), "{printed}");
     let apply = ["apply", "--server-side", "-f", "-"];
     plane.kubectl_with_input(&apply, &printed).await.success();
     plane.served("raytrainjobs.example.dev").await;
@@ -49,6 +95,7 @@ async fn a_job_runs_in_a_cluster() {
     let team = plane.namespace("ray").await;
     let client = plane.client_of(&kubeconfig).await;
     plane.wait_until_allowed(&client, &team, "create", "pods").await;
+    assert_eq!(doctor(), (Some(0), "errors: 0, warnings: 0\n".to_owned()));
     let flags = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
     let operator = plane.spawn(Program::new(PROGRAM).args(flags).env("KUBECONFIG", &kubeconfig));
 

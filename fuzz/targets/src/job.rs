@@ -19,7 +19,7 @@ use training_operator::fuzzing::{self, Job, Program};
 const MAX_REPLICAS: u32 = 24;
 
 thread_local! {
-    static PROGRAM: Program = Program::default();
+    static PROGRAM: Program = fuzzing::program();
 }
 
 /// Reads, validates, renders, explains and plans the jobs of a manifest.

@@ -2,9 +2,9 @@
 
 use kube_manifest::{Node, SyntaxError, comments, parse};
 
-use crate::check::DocumentCheck;
-use crate::exit::Failure;
-use crate::write;
+use training_job_cli::Failure;
+use training_job_cli::check::DocumentCheck;
+use training_job_cli::write;
 
 use super::log::Log;
 use super::tree::{Ordered, child, items, scalar};

@@ -22,9 +22,8 @@ use std::process::ExitCode;
 
 use kube_manifest::{Finding, Severity, Source, sources};
 
-use crate::check::DocumentCheck;
-use crate::exit::{self, Failure};
-use crate::{report, write};
+use training_job_cli::check::DocumentCheck;
+use training_job_cli::{Failure, Kinds, exit, report, write};
 
 use document::{Problem, convert, documents};
 use log::Log;
@@ -86,9 +85,9 @@ struct Converted {
 }
 
 /// Converts the jobs in files.
-pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let (mut changes, mut has_errors, mut is_unreadable, mut has_job) = (false, false, false, false);
-    let mut check = DocumentCheck::new();
+    let mut check = DocumentCheck::new(kinds);
     let mut all = String::new();
     for source in sources(&arguments.files) {
         let name = source.name.clone();

@@ -6,7 +6,7 @@ use kube_manifest::{Content, Node};
 use kube_schema::{field, item};
 use training_job::validate::UNKNOWN_FIELD;
 
-use crate::check::DocumentCheck;
+use training_job_cli::check::DocumentCheck;
 
 use super::log::{Log, is_unknown};
 use super::tree::{child, items};

@@ -1,6 +1,7 @@
 //! The released versions of each kind, from all operators.
 
 use kube_manifest::Node;
+use training_job_cli::Unserved;
 
 use super::listed::{self, ListForm};
 use super::log::Log;
@@ -114,12 +115,6 @@ pub(super) fn is_unsupported(api_version: &str, kind: &str) -> bool {
         || UNSUPPORTED_KINDS
             .iter()
             .any(|(end, known)| *known == kind && group.ends_with(end))
-}
-
-/// The problem and the remedy for an object of a version that is not served. `validate` reports them.
-pub(crate) struct Unserved {
-    pub(crate) problem: String,
-    pub(crate) remedy: String,
 }
 
 /// Describes an object of a version that `convert` reads but that is not served. `file` is the object's file.

@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, stderr, stdin, stdout};
 use tracing_subscriber::EnvFilter;
 
 use super::wait::wait_until_running;
-use crate::cluster;
-use crate::exit::Failure;
+use training_job_cli::Failure;
+use training_job_cli::cluster;
 
 const HELP: &str = "\
 Waits up to a minute for a missing pod, and without limit for a container that has not started. In a

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::exit::Failure;
+use training_job_cli::Failure;
 
 /// The script that an MPIJob calls as `kubectl`. The program is in the directory of the script.
 const KUBECTL: &str = "#!/bin/sh\nexec \"${0%/*}/training-operator\" remote-shell \"$@\"\n";

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::exit::Failure;
+use training_job_cli::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -8,7 +8,7 @@ use kube::runtime::wait::{Error, await_condition};
 use kube::{Api, ResourceExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cluster::with_timeout;
+use training_job_cli::cluster::with_timeout;
 
 /// The maximum time to wait for a missing pod or an unreachable server.
 const ABSENCE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 95_000;
 fn committed_definitions_are_current() {
     let directory = root().join("crds");
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        let written = run(&["crds", "--dir", "crds"]);
+        let written = run(&["crd", "--dir", "crds"]);
         assert_eq!(written.code, Some(0), "{}", written.stderr);
     }
     let mut files: Vec<_> = fs::read_dir(directory)
@@ -23,7 +23,7 @@ fn committed_definitions_are_current() {
         .collect();
     files.sort();
     let committed: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
-    let printed = run(&["crds"]).stdout;
+    let printed = run(&["crd"]).stdout;
     assert!(
         committed == printed,
         "crds/ is stale; run: UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test offline crds::"
@@ -58,7 +58,7 @@ fn what_is_written_leaves_other_files_alone() {
     let folder = empty_directory("definitions");
     let kustomization = folder.join("Kustomization");
     fs::write(&kustomization, "resources: []\n").unwrap();
-    let written = run(&["crds", "--dir", folder.to_str().unwrap()]);
+    let written = run(&["crd", "--dir", folder.to_str().unwrap()]);
     assert_eq!(written.code, Some(0), "{}", written.stderr);
     assert_eq!(fs::read_to_string(&kustomization).unwrap(), "resources: []\n");
     let files = fs::read_dir(&folder).unwrap().count();
@@ -117,7 +117,7 @@ fn mxjob_has_the_versions_that_manifests_use() {
 }
 
 fn definitions() -> Vec<Value> {
-    serde_saphyr::from_multiple(&run(&["crds"]).stdout).unwrap()
+    serde_saphyr::from_multiple(&run(&["crd"]).stdout).unwrap()
 }
 
 /// Checks the rules of structural schemas that this operator's schemas could violate.

@@ -10,7 +10,7 @@ const COMMANDS: [&str; 12] = [
     "convert",
     "doctor",
     "explain",
-    "crds",
+    "crd",
     "completions",
     "man",
     "local",

@@ -31,7 +31,7 @@
 //!
 //! # Permissions
 //!
-//! [`rules`] returns them, and [`Install`] prints them: on jobs, their status and their finalizers; on pods, services,
+//! [`rules`] returns them: on jobs, their status and their finalizers; on pods, services,
 //! ConfigMaps and the other objects of jobs ([`Framework::objects`](training_job::Framework::objects)); on events; and on
 //! the lease of the leader election.
 
@@ -40,10 +40,10 @@ mod cluster;
 mod fence;
 mod flags;
 mod http;
-mod install;
 mod logs;
 mod program;
 mod retry_after;
+mod rules;
 mod serve;
 mod settings;
 mod stop;
@@ -57,10 +57,9 @@ use training_job::job::SettingDefinition;
 
 pub use cluster::{ClusterConfigError, cluster_config};
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
-pub use install::{Install, rules};
 pub use logs::start as start_logs;
-pub use program::Program;
-use program::program;
+pub use program::{Program, program};
+pub use rules::rules;
 pub use settings::SettingFlags;
 
 /// Checks the declarations of a kind's author.

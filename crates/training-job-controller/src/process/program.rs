@@ -68,8 +68,9 @@ impl Program {
     }
 }
 
-/// Returns the program of this process.
-pub(super) fn program() -> &'static Program {
+/// Returns the program of this process: the one that was [installed](Program::install), or else one with the name of the
+/// executable.
+pub fn program() -> &'static Program {
     PROGRAM.get_or_init(|| {
         let executable = std::env::args_os().next().unwrap_or_default();
         let name = Path::new(&executable).file_stem().unwrap_or_default();

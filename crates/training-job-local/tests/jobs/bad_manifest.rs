@@ -1,8 +1,4 @@
-//! Tests the errors of a bad manifest in a program whose `local` command is [`training_job_local::main`].
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+//! Tests the errors of a bad manifest.
 
 use training_job_local::{Jobs, RunError};
 use training_job_testbed::ToyJob;
@@ -133,34 +129,5 @@ fn an_object_that_is_given_as_a_value_is_checked_against_its_schema() {
     assert_eq!(
         error.to_string(),
         "ToyJob blocks: spec.replicaSpecs.Worker.tmplate: unknown field; did you mean template?"
-    );
-}
-
-/// The variable with the manifest for the child process of a test.
-const MANIFEST: &str = "BAD_MANIFEST";
-
-/// The child process of the test below. Without the variable it does nothing.
-#[test]
-fn program() {
-    if let Some(file) = env::var_os(MANIFEST) {
-        let _code = training_job_local::main(Path::new(&file), jobs());
-    }
-}
-
-#[test]
-fn a_program_prints_file_line_field_and_remedy() {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bad.yaml");
-    fs::write(&file, GOOD.replace("backoffLimit: 3", "backoffLimit: many")).unwrap();
-    let mut program = Command::new(env::current_exe().unwrap());
-    program
-        .args(["--exact", "bad_manifest::program", "--nocapture"])
-        .env(MANIFEST, &file);
-    let printed = String::from_utf8(program.output().unwrap().stderr).unwrap();
-    assert_eq!(
-        printed,
-        format!(
-            "{}:7:5: spec.runPolicy.backoffLimit: must be an integer (is \"many\")\n",
-            file.display()
-        )
     );
 }

@@ -1,0 +1,286 @@
+//! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
+use serde_json::Value;
+use training_job::{FieldErrors, Settings};
+
+use crate::exit::Failure;
+use crate::kinds::{Kind, Kinds, Unserved};
+
+/// The findings and the valid jobs of a command's file arguments.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Errors, warnings and notes, in the files' order.
+    pub(crate) findings: Vec<Finding>,
+    /// The valid jobs, in the files' order.
+    pub(crate) jobs: Vec<Job>,
+    /// True if a file could not be read.
+    pub(crate) is_unreadable: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) kind: Rc<Kind>,
+    /// The object in the stored version of its kind, without null fields.
+    pub(crate) object: Value,
+    /// The API version of the manifest, without the group.
+    pub(crate) version: String,
+    /// The file, as the command's arguments name it.
+    pub(crate) file: String,
+    /// The file and the line at which the job begins, as `file:line`.
+    pub(crate) origin: String,
+}
+
+impl Job {
+    /// Returns the services and pods that an operator with these settings creates, in the order of creation.
+    pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
+        self.kind
+            .render(&self.object, settings)
+            .map_err(|errors| Failure::new(&self.origin, errors))
+    }
+}
+
+impl Checked {
+    /// Returns true if there are no errors.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.findings.iter().all(|f| f.severity != Severity::Error)
+    }
+}
+
+/// Reads and checks the files that `arguments` name. An argument without a job is an error.
+pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
+    let mut checker = Checker::new(kinds);
+    let mut sources = sources(arguments).peekable();
+    while let Some(source) = sources.next() {
+        let argument = source.argument;
+        checker.source(source);
+        if sources.peek().is_none_or(|next| next.argument != argument) {
+            checker.end_of_argument(&arguments[argument]);
+        }
+    }
+    checker.checked
+}
+
+/// Checks one file whose text has already been read.
+#[cfg(feature = "__fuzzing")]
+pub(crate) fn check_source(kinds: &Kinds, source: Source) -> Checked {
+    let mut checker = Checker::new(kinds);
+    checker.source(source);
+    checker.checked
+}
+
+/// Checks single documents that are not yet in a file.
+#[derive(Debug)]
+pub struct DocumentCheck(Checker);
+
+impl DocumentCheck {
+    /// Returns a check for these kinds.
+    pub fn new(kinds: &Kinds) -> Self {
+        Self(Checker::new(kinds))
+    }
+
+    /// Returns the errors of the jobs in a document of this file. An error without a position gets the document's
+    /// position.
+    pub fn errors(&mut self, file: &str, node: &Node) -> Vec<Finding> {
+        let is_object = node.text("apiVersion").is_some() && node.text("kind").is_some();
+        if !is_object {
+            return Vec::new();
+        }
+        file.clone_into(&mut self.0.file);
+        self.0.document(node);
+        self.0.checked.jobs.clear();
+        let mut errors = std::mem::take(&mut self.0.checked.findings);
+        errors.retain(|finding| finding.severity == Severity::Error);
+        for error in &mut errors {
+            error.at = error.at.filter(|at| at.line > 0).or(Some(node.at));
+        }
+        errors
+    }
+}
+
+#[derive(Debug)]
+struct Checker {
+    kinds: Kinds,
+    file: String,
+    /// True if the argument contains a job, or an error that may hide a job.
+    has_job: bool,
+    checked: Checked,
+}
+
+impl Checker {
+    fn new(kinds: &Kinds) -> Self {
+        Self {
+            kinds: kinds.clone(),
+            file: String::new(),
+            has_job: false,
+            checked: Checked {
+                findings: Vec::new(),
+                jobs: Vec::new(),
+                is_unreadable: false,
+            },
+        }
+    }
+
+    fn source(&mut self, source: Source) {
+        self.file = source.name;
+        match source.text {
+            Err(problem) => {
+                self.checked.is_unreadable = true;
+                self.error(None, "", problem, "");
+            }
+            Ok(text) => {
+                let (documents, error) = parse_until_error(&text);
+                for document in &documents {
+                    self.document(document);
+                }
+                if let Some(error) = error {
+                    self.error(Some(error.at), "", error.problem, error.remedy);
+                }
+            }
+        }
+    }
+
+    fn end_of_argument(&mut self, argument: &Path) {
+        if !std::mem::take(&mut self.has_job) {
+            let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
+            if argument.is_dir() {
+                self.file = argument.display().to_string();
+            }
+            let remedy = format!("add a job of kind {}", names.join(", "));
+            self.error(None, "", "no training job found", &remedy);
+        }
+    }
+
+    fn document(&mut self, node: &Node) {
+        if !matches!(node.content, Content::Map(_)) {
+            let problem = "must be a Kubernetes object";
+            return self.error(
+                Some(node.at),
+                "",
+                problem,
+                "start the document with apiVersion and kind",
+            );
+        }
+        let (Some(api_version), Some(kind)) = (node.text("apiVersion"), node.text("kind")) else {
+            let (field, remedy) = match node.text("kind") {
+                None => ("kind", "set the kind of the object"),
+                Some(_) => ("apiVersion", "set the API version of the object"),
+            };
+            return self.error(Some(node.at), field, "must be a non-empty string", remedy);
+        };
+        if !self.serves(api_version, kind)
+            && let Some(Unserved { problem, remedy }) = (self.kinds.unserved)(api_version, kind, &self.file)
+        {
+            return self.error(node.positions().get("apiVersion"), "apiVersion", problem, &remedy);
+        }
+        let list_of = kind.strip_suffix("List");
+        let is_list = list_of.is_some_and(|of| of.is_empty() || self.kinds.iter().any(|k| k.name() == of));
+        if is_list && let Some(items) = node.get("items") {
+            if let Content::List(items) = &items.content {
+                items.iter().for_each(|item| self.document(item));
+            }
+            return;
+        }
+        let group = api_version.split('/').next().unwrap_or_default();
+        let named = self.kinds.iter();
+        let named = named.filter(|k| k.name().eq_ignore_ascii_case(kind));
+        // Two kinds may have names that differ only in case.
+        let named = named
+            .max_by_key(|k| (k.resource.group == group, k.name() == kind))
+            .cloned();
+        match named {
+            None => self.note_other_object(node, api_version, kind),
+            Some(known) if known.name() != kind => {
+                let at = node.positions().get("kind");
+                let versions: Vec<_> = known.schemas().api_versions().collect();
+                self.error(
+                    at,
+                    "kind",
+                    format!("unknown kind {kind:?}"),
+                    &format!("use {} of {}", known.name(), versions.join(" or ")),
+                );
+            }
+            Some(known) => self.job(node, api_version, known),
+        }
+    }
+
+    /// Returns true if the operator runs jobs of this kind and version.
+    fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let mut kinds = self.kinds.iter().filter(|known| known.name() == kind);
+        kinds.any(|known| {
+            known
+                .schemas()
+                .api_versions()
+                .any(|version| version == api_version)
+        })
+    }
+
+    fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
+        let name = node.get("metadata").and_then(|m| m.text("name"));
+        let problem = format!(
+            "{kind} {} of {api_version} is not a training job and is skipped",
+            name.unwrap_or("without a name")
+        );
+        self.add(Severity::Note, Some(node.at), "", problem, "");
+    }
+
+    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
+        self.has_job = true;
+        match kind.check(&node.to_json()) {
+            Err(errors) => self.field_findings(Severity::Error, node, errors),
+            Ok(checked) => {
+                self.field_findings(Severity::Warning, node, checked.warnings);
+                self.note_generated_name(node, &checked.object);
+                self.checked.jobs.push(Job {
+                    kind,
+                    object: checked.object,
+                    version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
+                    file: self.file.clone(),
+                    origin: format!("{}:{}", self.file, node.at.line),
+                });
+            }
+        }
+    }
+
+    /// Notes the name that is used in place of a name that the API server would generate.
+    fn note_generated_name(&mut self, node: &Node, object: &Value) {
+        let own = node.get("metadata").and_then(|metadata| metadata.text("name"));
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        if own.is_none_or(str::is_empty) {
+            let path = "metadata.generateName";
+            let problem = format!("the API server generates the end of the name, so {name} is used instead");
+            self.add(
+                Severity::Note,
+                Some(node.positions().nearest(path)),
+                path,
+                problem,
+                "",
+            );
+        }
+    }
+
+    fn field_findings(&mut self, severity: Severity, node: &Node, errors: FieldErrors) {
+        let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
+        let findings = Finding::locate(&self.file, severity, node, errors);
+        self.checked.findings.extend(findings);
+    }
+
+    fn error(&mut self, at: Option<Position>, path: &str, problem: impl Into<String>, remedy: &str) {
+        self.add(Severity::Error, at, path, problem.into(), remedy);
+    }
+
+    fn add(&mut self, severity: Severity, at: Option<Position>, path: &str, problem: String, remedy: &str) {
+        self.has_job |= severity == Severity::Error;
+        self.checked.findings.push(Finding {
+            severity,
+            file: self.file.clone(),
+            at,
+            path: path.to_owned(),
+            problem,
+            remedy: remedy.to_owned(),
+        });
+    }
+}

@@ -1,0 +1,359 @@
+//! Finds the problems of a cluster in the data that was read from it. Has no side effects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use kube_manifest::{Finding, Severity};
+use serde_json::Value;
+use training_job::validate::annotations::AnnotatedField;
+use training_job_controller::process::program;
+
+use crate::kinds::{Kind, Kinds};
+
+use super::cluster_state::{ClusterState, name};
+use super::copies::{is_bare_copy, lost_fields};
+use super::deployments::{enabled_kinds, operator_of};
+use super::installation::OperatorVariant;
+
+/// The oldest Kubernetes version that accepts the definitions.
+const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
+
+/// The maximum number of names in one finding.
+const MAX_LISTED_NAMES: usize = 5;
+
+/// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
+/// Deployment.
+fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<&'k Rc<Kind>> {
+    let ours = state
+        .deployments
+        .iter()
+        .filter(|d| operator_of(d, kinds) == Some(OperatorVariant::This));
+    let ours: Vec<&str> = ours
+        .flat_map(|deployment| enabled_kinds(deployment, kinds))
+        .map(|kind| kind.name())
+        .collect();
+    let is_wanted = |kind: &&Rc<Kind>| match ours.is_empty() {
+        true => !kinds.installation.optional_kinds.contains(&kind.name()),
+        false => ours.contains(&kind.name()),
+    };
+    kinds.iter().filter(is_wanted).collect()
+}
+
+/// Returns all findings, the most severe first.
+pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
+    let mut found = Findings(Vec::new());
+    found.version(state);
+    found.definitions(state, kinds);
+    found.webhooks(state, kinds);
+    found.operators(state, kinds);
+    found.permissions(state, kinds);
+    found.0.extend((kinds.installation.former_jobs)(state));
+    found.copies(state, kinds);
+    for (what, why) in &state.unreadable {
+        let remedy = "run doctor as a user who may read them";
+        found.add(Severity::Warning, what, format!("cannot be read: {why}"), remedy);
+    }
+    let rank = |finding: &Finding| match finding.severity {
+        Severity::Error => 0,
+        Severity::Warning => 1,
+        Severity::Note => 2,
+    };
+    found.0.sort_by_key(rank);
+    found.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, severity: Severity, object: &str, problem: impl Into<String>, remedy: &str) {
+        self.0.push(Finding {
+            severity,
+            file: object.to_owned(),
+            at: None,
+            path: String::new(),
+            problem: problem.into(),
+            remedy: remedy.to_owned(),
+        });
+    }
+
+    fn version(&mut self, state: &ClusterState) {
+        let ((major, minor), (oldest_major, oldest)) = (state.version, MIN_KUBERNETES_VERSION);
+        if state.version < MIN_KUBERNETES_VERSION {
+            let problem = format!(
+                "must be version {oldest_major}.{oldest} or later for the definitions (is {major}.{minor})"
+            );
+            self.add(
+                Severity::Error,
+                "API server",
+                problem,
+                "upgrade the cluster first",
+            );
+        }
+    }
+
+    fn definitions(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let known: BTreeMap<String, &Rc<Kind>> = expected_kinds(state, kinds)
+            .into_iter()
+            .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
+            .collect();
+        for definition in &state.definitions {
+            let (_, plural) = name(definition);
+            let object = format!("definition {plural}");
+            match known.get(plural) {
+                Some(kind) => {
+                    let remedy = (kinds.installation.apply_definition)(kind.name());
+                    self.definition(&object, definition, kind, &remedy);
+                }
+                None => {
+                    let problem = "this operator does not run jobs of this kind";
+                    self.add(
+                        Severity::Note,
+                        &object,
+                        problem,
+                        "keep the operator of this kind, and disable the other kinds there",
+                    );
+                }
+            }
+        }
+        let is_unreadable = state
+            .unreadable
+            .iter()
+            .any(|(what, _)| what.starts_with("customresourcedefinitions"));
+        for (plural, kind) in known.iter().filter(|_| !is_unreadable) {
+            if state
+                .definitions
+                .iter()
+                .all(|definition| name(definition).1 != *plural)
+            {
+                let object = format!("definition {plural}");
+                let remedy = (kinds.installation.apply_definition)(kind.name());
+                self.add(Severity::Warning, &object, "missing", &remedy);
+            }
+        }
+    }
+
+    fn definition(&mut self, object: &str, definition: &Value, kind: &Kind, apply: &str) {
+        let spec = &definition["spec"];
+        if spec["preserveUnknownFields"] == true {
+            let problem =
+                "belongs to an older operator and keeps unknown fields, so stored jobs are not checked";
+            return self.add(Severity::Error, object, problem, apply);
+        }
+        let texts = |list: &Value| -> BTreeSet<String> {
+            let list = list.as_array().into_iter().flatten();
+            list.filter_map(|v| v.as_str().or_else(|| v["name"].as_str()).map(str::to_owned))
+                .collect()
+        };
+        // An inconsistent kind has no definition: `crd` says why.
+        let Ok(expected) = kind.built_definition() else {
+            return;
+        };
+        let ours: BTreeSet<String> = expected.spec.versions.iter().map(|v| v.name.clone()).collect();
+        let stored = texts(&definition["status"]["storedVersions"]);
+        if let Some(version) = stored.difference(&ours).next() {
+            let problem = format!("jobs may be stored as {version}, which is no longer served");
+            let remedy = "save the jobs with kubectl get, convert them, delete the definition, apply the new definition, and apply the jobs";
+            return self.add(Severity::Error, object, problem, remedy);
+        }
+        let there = texts(&spec["versions"]);
+        let version = |one: &Value| {
+            let properties = one.pointer("/schema/openAPIV3Schema/properties/spec/properties");
+            let fields = properties
+                .and_then(Value::as_object)
+                .map(|p| p.keys().cloned().collect());
+            (
+                one["name"].as_str().unwrap_or_default().to_owned(),
+                fields.unwrap_or_default(),
+            )
+        };
+        let fields = |versions: &Value| -> BTreeMap<String, BTreeSet<String>> {
+            versions.as_array().into_iter().flatten().map(version).collect()
+        };
+        let wanted = serde_json::to_value(&expected.spec.versions).unwrap_or_default();
+        if there != ours || fields(&spec["versions"]) != fields(&wanted) {
+            let problem = "its versions or fields differ from those of this operator";
+            self.add(Severity::Error, object, problem, apply);
+        }
+    }
+
+    fn webhooks(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let is_unreadable = state
+            .unreadable
+            .iter()
+            .any(|(what, _)| what.starts_with("services "));
+        for configuration in state.webhooks.iter().filter(|_| !is_unreadable) {
+            let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
+            let (_, configured) = name(configuration);
+            for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
+                let service = &webhook["clientConfig"]["service"];
+                if !matches_jobs(webhook, kinds) || !service.is_object() {
+                    continue;
+                }
+                let text = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
+                let at = (text("namespace"), text("name"));
+                if state.services.contains(&at) {
+                    continue;
+                }
+                let ignored = webhook["failurePolicy"] == "Ignore";
+                let severity = if ignored {
+                    Severity::Warning
+                } else {
+                    Severity::Error
+                };
+                let consequence = if ignored {
+                    "each request for a job waits for the timeout"
+                } else {
+                    "no job can be created or changed"
+                };
+                let problem = format!("its service {}/{} does not exist, so {consequence}", at.0, at.1);
+                let remedy = format!("delete it with: kubectl delete {kind} {configured}");
+                self.add(severity, &format!("{kind} {configured}"), problem, &remedy);
+                break;
+            }
+        }
+    }
+
+    fn operators(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let named = |deployment: &Value| {
+            let (namespace, name) = name(deployment);
+            format!("{namespace}/{name}")
+        };
+        let all: Vec<_> = state
+            .deployments
+            .iter()
+            .filter_map(|d| Some((operator_of(d, kinds)?, d)))
+            .collect();
+        let works = all.iter().any(|(operator, _)| *operator == OperatorVariant::This);
+        for (operator, deployment) in &all {
+            let object = format!("deployment {}", named(deployment));
+            let whose = match operator {
+                OperatorVariant::This => continue,
+                OperatorVariant::Other(name) | OperatorVariant::Competitor(name) => name,
+            };
+            if works && matches!(operator, OperatorVariant::Competitor(_)) {
+                let problem =
+                    format!("runs {whose} beside this operator, so both create pods for the same jobs");
+                self.add(
+                    Severity::Error,
+                    &object,
+                    problem,
+                    "delete it: this operator takes over running jobs",
+                );
+            } else if works {
+                let problem = format!("runs {whose} beside this operator");
+                let remedy = "delete it, or restrict it to other kinds with --enable-scheme";
+                self.add(Severity::Warning, &object, problem, remedy);
+            } else {
+                let problem = format!("runs {whose}");
+                self.add(
+                    Severity::Note,
+                    &object,
+                    problem,
+                    "delete it before this operator is installed",
+                );
+            }
+        }
+        let is_unreadable = state
+            .unreadable
+            .iter()
+            .any(|(what, _)| what.starts_with("deployments "));
+        if all.is_empty() && !is_unreadable {
+            let problem = "missing: no Deployment runs an operator of training jobs";
+            self.add(
+                Severity::Note,
+                "operator",
+                problem,
+                &(kinds.installation.install)(),
+            );
+        }
+        let is_held = |lease: &&Value| {
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            name(lease).1 == program().lease && !holder.is_empty()
+        };
+        let held: Vec<_> = state.leases.iter().filter(is_held).collect();
+        if held.len() > 1 {
+            let names: Vec<_> = held.iter().map(|lease| name(lease).0).collect();
+            let problem = format!("held in several namespaces: {}", names.join(", "));
+            let remedy =
+                "restrict each of these operators to its own namespace of jobs, or delete all but one";
+            self.add(
+                Severity::Warning,
+                &format!("lease {}", program().lease),
+                problem,
+                remedy,
+            );
+        }
+    }
+
+    fn permissions(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for missing in &state.missing_permissions {
+            let (verb, resource) = &missing.permission;
+            by_account
+                .entry(&missing.account)
+                .or_default()
+                .push(format!("{verb} {resource}"));
+        }
+        for ((namespace, account), permissions) in by_account {
+            let object = format!("service account {namespace}/{account}");
+            let problem = format!("lacks permissions: {}", list_names(&permissions));
+            self.add(
+                Severity::Error,
+                &object,
+                problem,
+                &(kinds.installation.apply_role)(),
+            );
+        }
+    }
+
+    /// Reports jobs that another cluster runs, or that were copied from one.
+    fn copies(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let titled = |job: &Value| {
+            let (namespace, name) = name(job);
+            format!("{namespace}/{name}")
+        };
+        let mut lost: BTreeMap<AnnotatedField, Vec<String>> = BTreeMap::new();
+        for job in &state.jobs {
+            for of in lost_fields(job, kinds) {
+                lost.entry(of).or_default().push(titled(job));
+            }
+        }
+        for (of, jobs) in lost {
+            let problem = format!(
+                "spec.{} is missing in their copies, which MultiKueue creates in another cluster: {}",
+                of.field,
+                list_names(&jobs)
+            );
+            let remedy = format!("set the annotation {} to the same value", of.annotation);
+            self.add(Severity::Warning, "jobs", problem, &remedy);
+        }
+        let bare = state.jobs.iter().filter(|job| is_bare_copy(job, kinds));
+        let bare: Vec<_> = bare.map(titled).collect();
+        if !bare.is_empty() {
+            let problem = format!(
+                "copied by MultiKueue from another cluster, which omits failurePolicy, successPolicy, restartScope and \
+                 layout: {}",
+                list_names(&bare)
+            );
+            let remedy = "if the originals set these fields, set the annotations that replace them as well, because \
+                          annotations are copied";
+            self.add(Severity::Note, "jobs", problem, remedy);
+        }
+    }
+}
+
+/// Returns the first names of a list, and the number of the others, for the problem of a finding.
+pub fn list_names(names: &[String]) -> String {
+    let first = names[..names.len().min(MAX_LISTED_NAMES)].join(", ");
+    match names.len().saturating_sub(MAX_LISTED_NAMES) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// Returns true if a webhook receives requests for jobs.
+fn matches_jobs(webhook: &Value, kinds: &Kinds) -> bool {
+    let rules = webhook["rules"].as_array().into_iter().flatten();
+    let mut groups = rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
+    groups.any(|group| group.as_str().is_some_and(|group| kinds.is_own_group(group)))
+}

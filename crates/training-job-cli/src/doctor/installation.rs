@@ -1,0 +1,67 @@
+//! The expectations of `doctor` in a cluster.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube_manifest::Finding;
+use serde_json::Value;
+use training_job_controller::process::program;
+
+use super::cluster_state::ClusterState;
+use crate::help::help;
+
+/// The installation of a program, and the traces of former operators of its kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct Installation {
+    /// The API groups of former definitions of these kinds.
+    pub former_groups: &'static [&'static str],
+    /// The kinds that are only run if `--enable-scheme` names them.
+    pub optional_kinds: &'static [&'static str],
+    /// The permissions that the operator needs for a kind beyond [`rules`](training_job_controller::process::rules).
+    pub more_rules: fn(kind: &str) -> Vec<PolicyRule>,
+    /// Returns the operator that a Deployment runs; `None` for other programs.
+    pub operator_of: fn(deployment: &Value) -> Option<OperatorVariant>,
+    /// The remedy for a missing or outdated definition of a kind.
+    pub apply_definition: fn(kind: &str) -> String,
+    /// The remedy for missing permissions.
+    pub apply_role: fn() -> String,
+    /// The remedy if no operator is installed.
+    pub install: fn() -> String,
+    /// Finds problems of jobs that former operators left behind.
+    pub former_jobs: fn(&ClusterState) -> Vec<Finding>,
+}
+
+/// The operator that a Deployment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorVariant {
+    /// This program.
+    This,
+    /// Another program, which can be restricted to other kinds. Contains its name with an article.
+    Other(&'static str),
+    /// Another program that runs the same jobs. Contains its name with an article.
+    Competitor(&'static str),
+}
+
+impl Default for Installation {
+    /// The installation that [`Install`](crate::Install) prints.
+    fn default() -> Self {
+        Self {
+            former_groups: &[],
+            optional_kinds: &[],
+            more_rules: |_| Vec::new(),
+            operator_of: |deployment| runs(deployment, &program().name).then_some(OperatorVariant::This),
+            apply_definition: |_| {
+                help("apply it with: {program} crd | kubectl apply --server-side --force-conflicts -f -")
+            },
+            apply_role: || help("apply the output of {program} rbac"),
+            install: || help("apply the output of {program} manifests"),
+            former_jobs: |_| Vec::new(),
+        }
+    }
+}
+
+/// Returns true if the service account or an image of a Deployment contains a program's name.
+pub fn runs(deployment: &Value, name: &str) -> bool {
+    let pod = &deployment["spec"]["template"]["spec"];
+    let mut containers = pod["containers"].as_array().into_iter().flatten();
+    pod["serviceAccountName"] == name
+        || containers.any(|c| c["image"].as_str().is_some_and(|image| image.contains(name)))
+}

@@ -1,0 +1,111 @@
+//! `doctor`: finds problems of an installation, and names a remedy for each.
+
+mod cluster_state;
+mod copies;
+mod deployments;
+mod diagnosis;
+pub(crate) mod installation;
+mod read;
+
+pub use cluster_state::{ClusterState, MissingPermission, name};
+pub use diagnosis::{findings, list_names};
+pub use installation::{Installation, OperatorVariant, runs};
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use kube_manifest::{Finding, Severity};
+use serde_json::{Value, json};
+
+use crate::exit::{self, Failure};
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::{cluster, report, write};
+
+const HELP: &str = "\
+Finds definitions that older operators left behind, webhooks without a service, jobs whose meaning depends on their
+former operator, operators that run side by side, missing permissions of the operator, and an API server that is too
+old. The cluster is not changed: permissions are checked by SubjectAccessReviews. Resources that cannot be read are
+reported.
+
+Examples:
+  {program} doctor
+  {program} doctor --context staging --output json
+
+Exit codes:
+  0  no errors and no warnings; there may be notes
+  1  errors or warnings
+  2  the cluster cannot be reached, or bad usage";
+
+/// Check a cluster for problems with its operators, definitions, permissions and jobs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub struct Args {
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current context].
+    #[arg(long)]
+    context: Option<String>,
+    /// The output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One line per finding: object: problem; remedy.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Reports the problems of a cluster.
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let look = async {
+        let context = arguments.context.as_deref();
+        let (client, server) = cluster::client(arguments.kubeconfig.as_deref(), context).await?;
+        let state = read::cluster(&client, kinds).await;
+        state.map_err(|error| error.context(server))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let state = runtime
+        .block_on(look)
+        .map_err(|error| Failure::new("doctor", format!("{error:#}")))?;
+    let findings = findings(&state, kinds);
+    match arguments.output {
+        Format::Text => write::print_styled(&text(&findings))?,
+        Format::Json => {
+            let text = write::json(&json(&findings)).map_err(|error| Failure::new("output", error))?;
+            write::print(&text)?;
+        }
+    }
+    let is_well = findings.iter().all(|f| f.severity == Severity::Note);
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        exit::check_failed()
+    })
+}
+
+/// Returns a line for each finding, and the numbers of errors and warnings, with terminal styles.
+pub fn text(findings: &[Finding]) -> String {
+    let lines = findings.iter().map(|finding| report::styled(finding) + "\n");
+    let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(count);
+    lines.collect::<String>() + &format!("errors: {errors}, warnings: {warnings}\n")
+}
+
+fn json(findings: &[Finding]) -> Value {
+    let one = |finding: &Finding| {
+        json!({
+            "severity": finding.severity.word(),
+            "object": finding.file,
+            "problem": finding.problem,
+            "remedy": finding.remedy,
+        })
+    };
+    json!({"findings": findings.iter().map(one).collect::<Vec<_>>()})
+}

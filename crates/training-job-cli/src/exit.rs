@@ -1,0 +1,47 @@
+//! The exit codes of the program, and the errors that end a command.
+
+use std::process::ExitCode;
+use std::{fmt, io};
+
+use training_job_controller::process::program;
+
+/// Returns the code for bad YAML or usage, which is also the code of clap.
+pub fn bad_input() -> ExitCode {
+    ExitCode::from(2)
+}
+
+/// Returns the code of a check that found an error, a difference or a stale file.
+pub fn check_failed() -> ExitCode {
+    ExitCode::from(1)
+}
+
+/// Returns the exit code of a command. Prints the reason of a failure after the program's name.
+pub fn code(result: Result<ExitCode, Failure>) -> ExitCode {
+    result.unwrap_or_else(|failure| {
+        anstream::eprintln!("{}: {failure}", program().name);
+        bad_input()
+    })
+}
+
+/// The reason why a command failed.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    /// Returns the failure of `what` because of `why`.
+    pub fn new(what: &str, why: impl fmt::Display) -> Self {
+        Self(format!("{what}: {why}"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

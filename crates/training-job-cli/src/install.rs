@@ -1,0 +1,219 @@
+//! The commands that print what an operator needs in a cluster: definitions, permissions and a Deployment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use training_job::admission;
+use training_job_controller::process::{program, rules};
+
+use crate::exit::Failure;
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::write;
+
+const CRD_HELP: &str = "\
+Examples:
+  {program} crd | kubectl apply --server-side -f -
+  {program} crd --dir crds
+
+Exit codes:
+  0  success
+  2  the declarations of a kind are inconsistent, the files cannot be written, or bad usage";
+
+const RBAC_HELP: &str = "\
+Examples:
+  {program} rbac | kubectl apply --server-side -f -
+  {program} rbac --namespace operators
+
+Exit codes:
+  0  success
+  2  bad usage";
+
+const MANIFESTS_HELP: &str = "\
+Prints a namespace, the definitions, the permissions and a Deployment of two replicas, one of which is the leader.
+
+Examples:
+  {program} manifests --image example.com/{program}:1 | kubectl apply --server-side -f -
+
+Exit codes:
+  0  success
+  2  the declarations of a kind are inconsistent, or bad usage";
+
+/// The commands that print what to install, as YAML for `kubectl apply --server-side -f -`, for `#[command(flatten)]` in a
+/// program's command line.
+///
+/// The Deployment of `manifests` starts the program with the arguments `run --leader-elect`. A kind that creates Roles may
+/// only grant what the operator may do itself, so add these permissions to its own.
+#[derive(Debug, clap::Subcommand)]
+pub enum Install {
+    /// Print the custom resource definitions.
+    #[command(alias = "crds", after_help = help(CRD_HELP))]
+    Crd {
+        /// Write one file per definition, such as example.com_farmjobs.yaml, into this directory instead.
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Print the permissions of the operator.
+    #[command(after_help = help(RBAC_HELP))]
+    Rbac {
+        /// The namespace of the operator's service account and lease.
+        #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
+        namespace: String,
+    },
+    /// Print all objects that run the operator in a cluster.
+    #[command(after_help = help(MANIFESTS_HELP))]
+    Manifests {
+        /// The image of the operator.
+        #[arg(long)]
+        image: String,
+        /// The namespace of the operator.
+        #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
+        namespace: String,
+    },
+}
+
+impl Install {
+    /// Prints the objects.
+    ///
+    /// # Errors
+    /// The declarations of a kind are inconsistent, or a file cannot be written.
+    pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
+        let text = match self {
+            Self::Crd { dir: Some(directory) } => {
+                write_definitions(kinds, directory)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Self::Crd { dir: None } => definitions(kinds)?.into_values().collect(),
+            Self::Rbac { namespace } => yaml(&permissions(kinds, namespace))?,
+            Self::Manifests { image, namespace } => manifests(kinds, namespace, image)?,
+        };
+        write::print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Writes each definition to a file of its own in a directory, which is created if it does not exist.
+fn write_definitions(kinds: &Kinds, directory: &Path) -> Result<(), Failure> {
+    for (file, text) in definitions(kinds)? {
+        let file = directory.join(file);
+        fs::create_dir_all(directory)
+            .and_then(|()| fs::write(&file, text))
+            .map_err(|error| Failure::new(&file.display().to_string(), error))?;
+    }
+    Ok(())
+}
+
+/// Returns the texts of the definitions by the names of their files.
+fn definitions(kinds: &Kinds) -> Result<BTreeMap<String, String>, Failure> {
+    let texts = kinds.iter().map(|kind| {
+        let definition = kind
+            .built_definition()
+            .map_err(|error| Failure::new(kind.name(), error))?;
+        let text = admission::manifest(definition).map_err(|error| Failure::new("output", error))?;
+        let spec = &definition.spec;
+        Ok((format!("{}_{}.yaml", spec.group, spec.names.plural), text))
+    });
+    texts.collect()
+}
+
+fn yaml(objects: &[Value]) -> Result<String, Failure> {
+    write::documents(objects).map_err(|error| Failure::new("output", error))
+}
+
+fn manifests(kinds: &Kinds, namespace: &str, image: &str) -> Result<String, Failure> {
+    let name = &program().name;
+    let mut objects = vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
+    ];
+    objects.extend(permissions(kinds, namespace));
+    objects.push(deployment(namespace, image));
+    Ok(definitions(kinds)?.into_values().collect::<String>() + &yaml(&objects)?)
+}
+
+/// Returns the roles and their bindings to the service account.
+fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let (name, lease) = (&program().name, &program().lease);
+    let mut rules = rules(&kinds.dyn_kinds());
+    rules.extend(
+        kinds
+            .iter()
+            .flat_map(|kind| (kinds.installation.more_rules)(kind.name())),
+    );
+    let election = format!("{name}-leader-election");
+    let account = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
+    let object = |kind: &str, metadata: Value, more: Value| {
+        let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata});
+        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+            object.extend(more);
+        }
+        object
+    };
+    let reference = |kind: &str, name: &str| json!({"apiGroup": GROUP, "kind": kind, "name": name});
+    // A name is unknown when something is created.
+    let leases = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease], "verbs": ["get", "update"]},
+    ]);
+    vec![
+        object("ClusterRole", json!({"name": name}), json!({"rules": rules})),
+        object(
+            "ClusterRoleBinding",
+            json!({"name": name}),
+            json!({"roleRef": reference("ClusterRole", name), "subjects": [account]}),
+        ),
+        object(
+            "Role",
+            json!({"name": election, "namespace": namespace}),
+            json!({"rules": leases}),
+        ),
+        object(
+            "RoleBinding",
+            json!({"name": election, "namespace": namespace}),
+            json!({"roleRef": reference("Role", &election), "subjects": [account]}),
+        ),
+    ]
+}
+
+fn deployment(namespace: &str, image: &str) -> Value {
+    let name = &program().name;
+    let labels = json!({"app.kubernetes.io/name": name});
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": 5, "timeoutSeconds": 3});
+    let container = json!({
+        "name": "operator",
+        "image": image,
+        "args": ["run", "--leader-elect"],
+        "env": [{"name": "MY_POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
+        "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+        },
+    });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": name,
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "terminationGracePeriodSeconds": 20,
+                    "containers": [container],
+                },
+            },
+        },
+    })
+}

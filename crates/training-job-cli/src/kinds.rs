@@ -1,0 +1,142 @@
+//! The kinds of job of a program.
+
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use local_node::AdjustEnv;
+use serde_json::Value;
+use training_job::admission::DefinitionError;
+use training_job::{FieldErrors, Settings, TrainingJob};
+use training_job_controller::DynKind;
+
+use crate::diff::planned::planned_objects;
+use crate::doctor::installation::Installation;
+use crate::explain::dry_run::timeline;
+use crate::explain::timeline::JobTimeline;
+
+/// The kinds of job of a program, in the order of its help texts, and what its commands know about their past.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    kinds: Vec<Rc<Kind>>,
+    pub(crate) unserved: fn(&str, &str, &str) -> Option<Unserved>,
+    pub(crate) installation: Installation,
+}
+
+/// The error for an object of an API version that is served no more.
+#[derive(Clone, Debug)]
+pub struct Unserved {
+    /// The problem of the object's `apiVersion`.
+    pub problem: String,
+    /// The remedy for its author.
+    pub remedy: String,
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            unserved: |_, _, _| None,
+            installation: Installation::default(),
+        }
+    }
+}
+
+impl Kinds {
+    /// Adds the kind of job `J`.
+    #[must_use]
+    pub fn kind<J: TrainingJob>(self) -> Self {
+        self.kind_with::<J>(|_, _| {})
+    }
+
+    /// Adds the kind of job `J`. `adjust_env` changes the environment of replicas that run as processes of one machine.
+    #[must_use]
+    pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
+        self.kinds.push(Rc::new(Kind::new::<J>(adjust_env)));
+        self
+    }
+
+    /// Sets the function that describes objects of versions that were served once. It gets the API version, the kind
+    /// and the file of an object, and returns `None` for objects that never were a job of these kinds.
+    #[must_use]
+    pub fn unserved(mut self, describe: fn(&str, &str, &str) -> Option<Unserved>) -> Self {
+        self.unserved = describe;
+        self
+    }
+
+    /// Sets what `doctor` expects in a cluster.
+    #[must_use]
+    pub fn installation(mut self, installation: Installation) -> Self {
+        self.installation = installation;
+        self
+    }
+
+    /// Returns true if an API group has, or once had, kinds of this program.
+    pub(crate) fn is_own_group(&self, group: &str) -> bool {
+        let mut own = self.iter().map(|kind| kind.resource.group.as_str());
+        own.any(|own| own == group) || self.installation.former_groups.contains(&group)
+    }
+
+    /// Returns the kinds for [`process::main`](training_job_controller::process::main).
+    pub fn dyn_kinds(&self) -> Vec<DynKind> {
+        self.iter().map(|kind| kind.dyn_kind.clone()).collect()
+    }
+}
+
+impl Deref for Kinds {
+    type Target = [Rc<Kind>];
+
+    fn deref(&self) -> &[Rc<Kind>] {
+        &self.kinds
+    }
+}
+
+/// Returns the objects that the operator would create now for a job with these objects in the cluster.
+type PlannedObjects =
+    fn(job: &Value, settings: &Settings, running: &[Value]) -> Result<Vec<Value>, FieldErrors>;
+
+/// A kind of job, with what the commands add to the functions of [`DynKind`].
+#[derive(Debug)]
+pub struct Kind {
+    pub(crate) dyn_kind: DynKind,
+    definition: OnceLock<Result<CustomResourceDefinition, DefinitionError>>,
+    /// Adjusts the environment of replicas that run as local processes.
+    pub(crate) adjust_env: AdjustEnv,
+    /// Simulates a job that was written under an API version.
+    pub(crate) timeline:
+        fn(job: &Value, version: &str, settings: &Settings) -> Result<JobTimeline, FieldErrors>,
+    /// Plans the objects of a job in a cluster, other than services and pods.
+    pub(crate) planned_objects: PlannedObjects,
+}
+
+impl Kind {
+    fn new<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
+        Self {
+            dyn_kind: DynKind::new::<J>(),
+            definition: OnceLock::new(),
+            adjust_env,
+            timeline: timeline::<J>,
+            planned_objects: planned_objects::<J>,
+        }
+    }
+
+    /// Returns the custom resource definition. It is built on first use, because that takes longer than all other work
+    /// of a short command.
+    ///
+    /// # Errors
+    /// The declarations of the kind's author are inconsistent.
+    pub fn built_definition(&self) -> Result<&CustomResourceDefinition, &DefinitionError> {
+        self.definition
+            .get_or_init(|| self.dyn_kind.definition())
+            .as_ref()
+    }
+}
+
+impl Deref for Kind {
+    type Target = DynKind;
+
+    fn deref(&self) -> &DynKind {
+        &self.dyn_kind
+    }
+}

@@ -1,0 +1,52 @@
+//! The command line of an operator: it runs, reviews and installs the kinds of job of a program.
+//!
+//! ```no_run
+//! # use std::process::ExitCode;
+//! # fn program<FarmJob: training_job::TrainingJob>() -> ExitCode {
+//! // In fn main() -> ExitCode
+//! training_job_cli::Cli::new("farm-operator").kind::<FarmJob>().main()
+//! # }
+//! ```
+//!
+//! A program with commands of its own flattens [`Review`] and [`Install`] into them, and gives both its [`Kinds`].
+//!
+//! Modules import in one direction: [`Cli`] and [`Review`] list the commands, each command has a module, and the
+//! commands share `check`, `settings`, [`report`], [`mod@write`] and [`cluster`]. All of these use [`Kinds`].
+
+pub mod check;
+mod cli;
+pub mod cluster;
+mod controller_config;
+mod diff;
+pub mod doctor;
+pub mod exit;
+mod explain;
+#[cfg(feature = "__fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod help;
+mod install;
+mod kinds;
+mod line_diff;
+mod local;
+mod manual;
+mod render;
+pub mod report;
+mod review;
+mod run;
+mod settings;
+mod snapshot;
+mod table;
+mod validate;
+pub mod write;
+
+pub use cli::Cli;
+pub use exit::Failure;
+pub use help::help;
+pub use install::Install;
+pub use kinds::{Kind, Kinds, Unserved};
+#[doc(no_inline)]
+pub use local_node::{AdjustEnv, Environment, LocalPod};
+pub use manual::Manual;
+pub use review::Review;
+pub use run::Run;

@@ -1,0 +1,68 @@
+//! `local`: runs pods as processes of this machine.
+
+mod node;
+mod processes;
+mod run;
+mod signals;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use tracing_subscriber::EnvFilter;
+
+use crate::check;
+use crate::exit::{self, Failure};
+use crate::kinds::Kinds;
+use crate::report;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run jobs until they end, each replica as a process.
+    Run(run::Args),
+    /// Act as a node of a cluster that runs its pods as processes.
+    Node(node::Args),
+}
+
+pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(arguments) => run_jobs(arguments, kinds),
+        Command::Node(arguments) => block_on("local node", node::run(arguments, kinds)),
+    }
+}
+
+/// Runs the jobs if all of them are valid.
+fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let config = arguments.controller_config.read()?;
+    report::print_all(&config.warnings);
+    let checked = check::check(kinds, &arguments.files);
+    report::print(&checked.findings);
+    if !checked.is_valid() {
+        return Ok(exit::bad_input());
+    }
+    let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
+    for job in checked.jobs {
+        jobs = jobs
+            .job(&job.object)
+            .map_err(|error| Failure::new("local run", error))?;
+    }
+    block_on("local run", run::run(arguments, kinds, jobs))
+}
+
+/// Runs an asynchronous command, with logs on standard error.
+fn block_on(
+    command: &str,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> Result<ExitCode, Failure> {
+    // The callers report failed connections, so the log lines of the client are off.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_env_filter(filter)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime
+        .block_on(work)
+        .map_err(|error| Failure::new(command, format!("{error:#}")))
+}

@@ -1,0 +1,246 @@
+//! `local run`: runs jobs with the operator, an in-memory Kubernetes API and a node agent in one
+//! process. The replicas are processes of this machine.
+
+mod output;
+mod progress;
+mod summary;
+mod terminal;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures::FutureExt;
+use local_node::NodeConfig;
+use tokio::time::{Instant, Interval, sleep_until};
+use training_job_controller::process::program;
+use training_job_local::{Jobs, Run, RunEvent};
+
+use super::processes::ProcessArgs;
+use super::signals::Signals;
+use crate::controller_config::ControllerConfigArgs;
+use crate::help::help;
+use crate::kinds::Kinds;
+
+use output::Output;
+use progress::Progress;
+
+const HELP: &str = "\
+The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
+pulled: the containers' commands run on this machine.
+
+Examples:
+  {program} local run job.yaml --venv .venv
+  {program} local run job.yaml --workdir ~/src/model --timeout 600 --keep-logs logs
+  {program} local run job.yaml --why
+
+Exit codes:
+  0    all jobs Succeeded
+  1    a job Failed, or the timeout expired
+  2    bad YAML or usage
+  130  ended by Ctrl-C; a second Ctrl-C kills at once";
+
+/// The maximum number of events that are handled before the table is drawn again.
+const MAX_EVENTS_PER_DRAW: usize = 256;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub struct Args {
+    /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// The directory in which the processes start [default: the directory of the first FILE]
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub processes: ProcessArgs,
+
+    #[command(flatten)]
+    pub controller_config: ControllerConfigArgs,
+
+    /// Stop after this time, with exit code 1
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .trim_end_matches('s')
+        .parse()
+        .map_err(|_| "must be a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+enum RunEnd {
+    /// All jobs have ended or cannot continue.
+    Finished,
+    TimedOut(Duration),
+    /// A signal arrived. Contains its exit code.
+    Interrupted(u8),
+}
+
+/// Runs the jobs. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
+///
+/// # Errors
+/// The node cannot start on this machine, or the API rejects a job.
+pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Result<ExitCode> {
+    args.processes.check()?;
+    let mut signals = Signals::listen()?;
+    let run = jobs.start(node_config(args)).await?;
+    let mut session = Session {
+        progress: Progress::new(&run, kinds),
+        run,
+        output: Output::new(std::io::stdout().is_terminal(), args.processes.why),
+        ticks: tokio::time::interval(Duration::from_secs(1)),
+    };
+    session.output.note(&format!(
+        "images are not pulled: commands run on this machine, in {}",
+        workdir(args).display()
+    ));
+    let end = session.run_until_end(args, &mut signals).await;
+
+    session.run.stop();
+    let stopped = session.wait_until_stopped(&mut signals).await;
+    let Session {
+        run,
+        progress,
+        mut output,
+        ..
+    } = session;
+    output.close();
+    if !stopped {
+        output.note("killed");
+    }
+    terminal::write(&summary::text(&run, &progress));
+    Ok(match end {
+        RunEnd::Finished if run.succeeded() => ExitCode::SUCCESS,
+        RunEnd::Finished => {
+            for why in run.dead_ends() {
+                eprintln!("{}: {why}", program().name);
+            }
+            ExitCode::from(1)
+        }
+        RunEnd::TimedOut(after) => {
+            eprintln!(
+                "{}: not finished after {} s (--timeout)",
+                program().name,
+                after.as_secs_f64()
+            );
+            ExitCode::from(1)
+        }
+        RunEnd::Interrupted(code) => ExitCode::from(code),
+    })
+}
+
+/// Returns an empty run that accepts jobs of all kinds.
+pub(super) fn jobs(kinds: &Kinds) -> Jobs {
+    kinds.iter().fold(Jobs::default(), |jobs, kind| {
+        jobs.dyn_kind(kind.dyn_kind.clone(), kind.adjust_env)
+    })
+}
+
+fn workdir(args: &Args) -> PathBuf {
+    let of_file = args
+        .files
+        .first()
+        .and_then(|file| file.parent())
+        .filter(|dir| !dir.as_os_str().is_empty());
+    args.workdir
+        .clone()
+        .or(of_file.map(Into::into))
+        .unwrap_or_else(|| PathBuf::from("."))
+}
+
+fn node_config(args: &Args) -> NodeConfig {
+    args.processes.node_config(workdir(args), &Kinds::default())
+}
+
+/// A run and its output.
+struct Session {
+    run: Run,
+    progress: Progress,
+    output: Output,
+    ticks: Interval,
+}
+
+impl Session {
+    /// Prints events until all jobs have ended, the timeout has expired, or a signal arrives.
+    async fn run_until_end(&mut self, args: &Args, signals: &mut Signals) -> RunEnd {
+        let deadline = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+        loop {
+            tokio::select! {
+                // Signals come first, because processes that write without pause must not delay them.
+                biased;
+                code = signals.next() => {
+                    self.output.note("stopping; a second signal kills the processes at once");
+                    return RunEnd::Interrupted(code);
+                }
+                () = sleep_until_some(deadline.map(|(_, at)| at)) => {
+                    return RunEnd::TimedOut(deadline.map_or(Duration::ZERO, |(timeout, _)| timeout));
+                }
+                more = self.handle_events() => if !more {
+                    return RunEnd::Finished;
+                }
+            }
+        }
+    }
+
+    /// Prints events until the node has stopped. Returns false if another signal arrives first.
+    async fn wait_until_stopped(&mut self, signals: &mut Signals) -> bool {
+        loop {
+            tokio::select! {
+                biased;
+                _ = signals.next() => return false,
+                more = self.handle_events() => if !more {
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Handles the next event and those already queued. Returns false after the last event.
+    async fn handle_events(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.ticks.tick() => {}
+            event = self.run.next() => if !self.handle(event) {
+                return false;
+            }
+        }
+        // The table is drawn once for many lines. The number is bounded, so that signals are handled.
+        for _ in 0..MAX_EVENTS_PER_DRAW {
+            match self.run.next().now_or_never() {
+                Some(event) => {
+                    if !self.handle(event) {
+                        return false;
+                    }
+                }
+                None => break,
+            }
+        }
+        self.output.draw(&self.progress);
+        true
+    }
+
+    fn handle(&mut self, event: Option<RunEvent>) -> bool {
+        match event {
+            None => return false,
+            Some(RunEvent::Node(event)) => self.output.node_event(&event, &self.progress),
+            Some(event) => {
+                let change = self.progress.record(&event);
+                self.output.change(change.as_ref(), &self.progress);
+            }
+        }
+        true
+    }
+}
+
+async fn sleep_until_some(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,61 @@
+//! `render`.
+
+mod args;
+mod selection;
+mod summary;
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use crate::check::check;
+use crate::exit::{self, Failure};
+use crate::kinds::Kinds;
+use crate::{report, write};
+
+use args::{Format, Part};
+
+pub(crate) use args::Args;
+pub(crate) use summary::text as summary;
+
+/// Prints the objects that the jobs get.
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let settings = arguments.settings.read()?;
+    let checked = check(kinds, &arguments.files);
+    report::print(&checked.findings);
+    if !checked.is_valid() {
+        return Ok(exit::bad_input());
+    }
+    let mut objects = Vec::new();
+    for job in &checked.jobs {
+        objects.extend(job.render(&settings)?);
+    }
+    if let Some(name) = &arguments.replica {
+        selection::keep_replica(&mut objects, name)?;
+    }
+    let text = if arguments.summary {
+        summary(&objects, arguments.output)
+    } else {
+        keep_part(&mut objects, arguments.only);
+        match arguments.output.unwrap_or(Format::Yaml) {
+            Format::Yaml => write::documents(&objects),
+            Format::Json => write::list(objects),
+        }
+    };
+    write::print(&text.map_err(|error| Failure::new("output", error))?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keep_part(objects: &mut Vec<Value>, only: Option<Part>) {
+    let kind = match only {
+        None => return,
+        Some(Part::Services) => "Service",
+        Some(Part::Pods | Part::Env) => "Pod",
+    };
+    objects.retain(|object| object["kind"] == kind);
+    if only == Some(Part::Env) {
+        objects
+            .iter_mut()
+            .for_each(|pod| *pod = selection::environment(pod));
+    }
+}

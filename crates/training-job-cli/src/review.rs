@@ -1,0 +1,47 @@
+//! The commands that need no operator.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::exit::Failure;
+use crate::kinds::Kinds;
+use crate::{diff, doctor, explain, local, render, snapshot, validate};
+
+/// The commands that check, preview and try jobs, for `#[command(flatten)]` in a program's command line.
+#[derive(Debug, Subcommand)]
+pub enum Review {
+    /// Print the pods, services and other objects of jobs.
+    Render(render::Args),
+    /// Check jobs for errors and likely mistakes.
+    Validate(validate::Args),
+    /// Write the objects of jobs to files for review.
+    Snapshot(snapshot::Args),
+    /// Show how the objects of jobs change.
+    Diff(diff::Args),
+    /// Check a cluster for problems with its operators, definitions, permissions and jobs.
+    Doctor(doctor::Args),
+    /// Describe how a job starts, succeeds, and reacts to each kind of failure.
+    Explain(explain::Args),
+    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
+    #[command(subcommand)]
+    Local(local::Command),
+}
+
+impl Review {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Usually bad input: exit code 2.
+    pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Render(arguments) => render::run(arguments, kinds),
+            Self::Validate(arguments) => validate::run(arguments, kinds),
+            Self::Snapshot(arguments) => snapshot::run(arguments, kinds),
+            Self::Diff(arguments) => diff::run(arguments, kinds),
+            Self::Doctor(arguments) => doctor::run(arguments, kinds),
+            Self::Explain(arguments) => explain::run(arguments, kinds),
+            Self::Local(command) => local::run(command, kinds),
+        }
+    }
+}

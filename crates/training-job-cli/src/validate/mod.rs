@@ -1,0 +1,107 @@
+//! `validate`.
+
+pub(crate) mod sarif;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use kube_manifest::{Finding, Severity};
+use serde_json::{Value, json};
+
+use crate::check::{Checked, check};
+use crate::exit::{self, Failure};
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::{report, write};
+
+const HELP: &str = "\
+The checks are those of the operator and of the custom resource definitions. A warning marks a job
+that is valid but almost certainly does not do what its author intends.
+
+Examples:
+  {program} validate jobs/
+  kustomize build overlays/prod | {program} validate -
+  {program} validate jobs/ --output sarif > validate.sarif
+
+Exit codes:
+  0  no errors; there may be warnings
+  1  errors, including bad YAML
+  2  a file cannot be read, or bad usage";
+
+/// Check jobs for errors and likely mistakes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub struct Args {
+    /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One line per finding: file:line:column: field: problem; remedy.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, which code hosts display beside the lines.
+    Sarif,
+}
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let checked = check(kinds, &arguments.files);
+    match arguments.output {
+        Format::Text => print_text(&checked)?,
+        Format::Json => print_json(&json(&checked))?,
+        Format::Sarif => print_json(&sarif::log(&checked.findings))?,
+    }
+    Ok(if checked.is_unreadable {
+        exit::bad_input()
+    } else if checked.is_valid() {
+        ExitCode::SUCCESS
+    } else {
+        exit::check_failed()
+    })
+}
+
+fn print_text(checked: &Checked) -> Result<(), Failure> {
+    let mut text: String = checked
+        .findings
+        .iter()
+        .map(|f| report::styled(f) + "\n")
+        .collect();
+    let count = |severity| checked.findings.iter().filter(|f| f.severity == severity).count();
+    let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    text += &format!(
+        "{}, {}, {}\n",
+        counted(checked.jobs.len(), "valid job"),
+        counted(count(Severity::Error), "error"),
+        counted(count(Severity::Warning), "warning"),
+    );
+    Ok(write::print_styled(&text)?)
+}
+
+fn print_json(value: &Value) -> Result<(), Failure> {
+    let text = write::json(value).map_err(|error| Failure::new("output", error))?;
+    Ok(write::print(&text)?)
+}
+
+pub(crate) fn json(checked: &Checked) -> Value {
+    let findings: Vec<_> = checked.findings.iter().map(finding).collect();
+    json!({"goodJobs": checked.jobs.len(), "findings": findings})
+}
+
+fn finding(finding: &Finding) -> Value {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    json!({
+        "severity": finding.severity.word(),
+        "file": finding.file,
+        "line": finding.at.map(|at| at.line),
+        "column": finding.at.map(|at| at.column),
+        "field": text(&finding.path),
+        "problem": finding.problem,
+        "remedy": text(&finding.remedy),
+    })
+}

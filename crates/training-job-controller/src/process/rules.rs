@@ -1,0 +1,92 @@
+//! The permissions of an operator.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use training_job::job::ObjectKind;
+
+use crate::DynKind;
+
+/// The verbs on the objects of jobs. `get` finds the owner of an object whose name is taken, and `patch` sets the labels of
+/// one that another operator made for the same job.
+const OBJECT_VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound.
+pub fn rules(kinds: &[DynKind]) -> Vec<PolicyRule> {
+    let rule = |group: &str, resources: Vec<String>, verbs: &[&str]| PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    let mut jobs: BTreeMap<&str, Vec<&DynKind>> = BTreeMap::new();
+    for kind in kinds {
+        jobs.entry(&kind.resource.group).or_default().push(kind);
+    }
+    let mut rules = Vec::new();
+    for (group, kinds) in &jobs {
+        let below = |name: &str| -> Vec<String> {
+            let paths = kinds.iter().map(|kind| format!("{}{name}", kind.resource.plural));
+            paths.collect()
+        };
+        rules.push(rule(group, below(""), &["list", "watch"]));
+        let ending = kinds.iter().filter(|kind| has_time_to_live(kind));
+        let ending: Vec<String> = ending.map(|kind| kind.resource.plural.clone()).collect();
+        if !ending.is_empty() {
+            rules.push(rule(group, ending, &["delete"]));
+        }
+        rules.push(rule(group, below("/status"), &["patch"]));
+        // Some clusters let only those set a blocking owner reference who may write the owner's finalizers.
+        rules.push(rule(group, below("/finalizers"), &["update"]));
+    }
+    let always = [
+        ObjectKind::of::<Pod>(),
+        ObjectKind::of::<Service>(),
+        ObjectKind::of::<ConfigMap>(),
+    ];
+    let declared = kinds.iter().flat_map(|kind| kind.framework.objects);
+    let mut objects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for kind in always.into_iter().chain(declared.map(|object| object.kind)) {
+        let plurals = objects.entry(kind.group).or_default();
+        if !plurals.iter().any(|plural| plural == kind.plural) {
+            plurals.push(kind.plural.to_owned());
+        }
+    }
+    let of_objects = objects.into_iter();
+    rules.extend(of_objects.map(|(group, plurals)| rule(group, plurals, &OBJECT_VERBS)));
+    rules.push(rule("", vec!["events".to_owned()], &["create", "patch"]));
+    rules
+}
+
+/// Returns true if the operator deletes jobs of this kind some time after their end.
+fn has_time_to_live(kind: &DynKind) -> bool {
+    let versions = kind.definition_without_rules().spec.versions;
+    serde_json::to_string(&versions).is_ok_and(|text| text.contains("\"ttlSecondsAfterFinished\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::toy::ToyJob;
+
+    #[test]
+    fn each_group_has_one_rule_for_each_set_of_verbs() {
+        let rules = rules(&[DynKind::new::<ToyJob>()]);
+        let text: Vec<String> = rules
+            .iter()
+            .map(|rule| serde_json::to_string(rule).unwrap())
+            .collect();
+        assert_eq!(
+            text,
+            [
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["list","watch"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["delete"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs/status"],"verbs":["patch"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs/finalizers"],"verbs":["update"]}"#,
+                r#"{"apiGroups":[""],"resources":["pods","services","configmaps"],"verbs":["get","list","watch","create","patch","delete"]}"#,
+                r#"{"apiGroups":[""],"resources":["events"],"verbs":["create","patch"]}"#,
+            ]
+        );
+    }
+}

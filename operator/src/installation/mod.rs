@@ -1,0 +1,125 @@
+//! The installation of this operator, and the remains of former operators, for `doctor`.
+
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube_manifest::{Finding, Severity};
+use serde_json::Value;
+use training_job_cli::doctor::{ClusterState, Installation, OperatorVariant, list_names, name, runs};
+
+use crate::convert::RUN_POLICY_FIELDS;
+
+/// The groups of the ancestors' kinds. Two of these are run here as well.
+const OLD_GROUPS: [&str; 2] = ["mxnet.mlkube.io", "mlkube.io"];
+
+/// The kind that is disabled by default. `manifests/mpi` adds its definition and its permissions.
+const OPTIONAL_KIND: &str = "MPIJob";
+
+pub(crate) const INSTALLATION: Installation = Installation {
+    former_groups: &OLD_GROUPS,
+    optional_kinds: &[OPTIONAL_KIND],
+    more_rules,
+    operator_of,
+    apply_definition,
+    apply_role: || "apply the role of manifests/base and, for MPIJobs, of manifests/mpi".to_owned(),
+    install: || "apply one of manifests/overlays".to_owned(),
+    former_jobs,
+};
+
+fn more_rules(kind: &str) -> Vec<PolicyRule> {
+    if kind != OPTIONAL_KIND {
+        return Vec::new();
+    }
+    // The operator grants these permissions to the launcher, so it must have them itself. kubectl sends `create`, and
+    // clients that open a WebSocket send `get`.
+    vec![PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["pods/exec".to_owned()]),
+        verbs: vec!["create".to_owned(), "get".to_owned()],
+        ..PolicyRule::default()
+    }]
+}
+
+fn apply_definition(kind: &str) -> String {
+    let what = match kind == OPTIONAL_KIND {
+        true => {
+            "apply it with: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
+        }
+        false => "apply crds/ with: kubectl apply --server-side --force-conflicts -k crds",
+    };
+    what.to_owned()
+}
+
+fn operator_of(deployment: &Value) -> Option<OperatorVariant> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array()?;
+    // The Go operator's Deployment has the same names, but its container has no arguments.
+    let is_this = |c: &Value| c["args"][0] == "run" || c["command"][0] == "training-operator";
+    if runs(deployment, "training-operator") {
+        return Some(match containers.iter().any(is_this) {
+            true => OperatorVariant::This,
+            false => OperatorVariant::Other("the Kubeflow training operator"),
+        });
+    }
+    let mut older = ["mxnet-operator", "mx-operator", "tf-operator", "tf_operator"].into_iter();
+    older
+        .any(|name| runs(deployment, name))
+        .then_some(OperatorVariant::Competitor("an older operator"))
+}
+
+fn former_jobs(state: &ClusterState) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut add = |severity, test: &dyn Fn(&Value) -> bool, problem: &str, remedy: &str| {
+        let named = state.jobs.iter().filter(|job| test(job)).map(name);
+        let named: Vec<String> = named
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
+        if !named.is_empty() {
+            findings.push(Finding {
+                severity,
+                file: "jobs".to_owned(),
+                at: None,
+                path: String::new(),
+                problem: format!("{problem}: {}", list_names(&named)),
+                remedy: remedy.to_owned(),
+            });
+        }
+    };
+    add(
+        Severity::Note,
+        &|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]),
+        "policies at the top of the spec",
+        "these jobs follow the rules of the stand-alone operator; to write the rules out, use training-operator convert",
+    );
+    add(
+        Severity::Note,
+        &|job| !job["status"]["mxReplicaStatuses"].is_null() && job["status"]["replicaStatuses"].is_null(),
+        "only the stand-alone operator has written their statuses",
+        "no action needed: this operator adds its own status to jobs that have not ended",
+    );
+    add(
+        Severity::Warning,
+        &was_started_with_batch_jobs,
+        "started by an operator that creates batch Jobs, and not ended",
+        "wait until they end before you install this operator, which would create a second set of pods",
+    );
+    findings
+}
+
+/// Returns true if an ancestor of this operator runs the job.
+fn was_started_with_batch_jobs(job: &Value) -> bool {
+    let version = job["apiVersion"].as_str().unwrap_or_default();
+    let is_old = OLD_GROUPS.iter().any(|group| version.starts_with(group));
+    let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+    let phase = job["status"]["phase"].as_str().unwrap_or_default();
+    // Only this operator's conditions have a status.
+    is_old
+        && ["Creating", "Running", "CleanUp"].contains(&phase)
+        && conditions.all(|condition| condition["status"].is_null())
+}
+
+/// Returns true if an MXJob has a policy at the top of its spec, as under the stand-alone operator, but does not set
+/// `compatibility`.
+fn has_policy_at_top(spec: &Value) -> bool {
+    spec["compatibility"].is_null() && RUN_POLICY_FIELDS.iter().any(|policy| !spec[policy].is_null())
+}

@@ -1,0 +1,227 @@
+//! Tests of the findings.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+
+use training_job_cli::doctor::{ClusterState, MissingPermission, findings, text};
+use training_job_controller::process::{program, rules};
+
+use super::INSTALLATION;
+use crate::kinds::kinds;
+
+/// Returns a cluster without problems: this operator, its definitions, and a job.
+fn healthy_cluster() -> ClusterState {
+    crate::cli::program().install();
+    let kinds = kinds();
+    let definitions = kinds.iter().map(|kind| {
+        let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
+        let stored = definition["spec"]["versions"][0]["name"].clone();
+        definition["status"] = json!({"storedVersions": [stored]});
+        definition
+    });
+    ClusterState {
+        version: (1, 35),
+        definitions: definitions.collect(),
+        jobs: vec![job("today", json!({"jobMode": "MXTrain"}), json!({}))],
+        deployments: vec![deployment(
+            "training-operator",
+            "example.com/training-operator:1",
+            json!(["run"]),
+        )],
+        leases: vec![lease("kubeflow")],
+        ..ClusterState::default()
+    }
+}
+
+fn job(name: &str, spec: Value, status: Value) -> Value {
+    json!({"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"namespace": "ns", "name": name},
+        "spec": spec, "status": status})
+}
+
+fn deployment(name: &str, image: &str, args: Value) -> Value {
+    json!({"metadata": {"namespace": "kubeflow", "name": name}, "spec": {"template": {"spec": {
+        "serviceAccountName": name, "containers": [{"image": image, "args": args}]}}}})
+}
+
+fn lease(namespace: &str) -> Value {
+    json!({"metadata": {"namespace": namespace, "name": program().lease},
+        "spec": {"holderIdentity": "a-pod"}})
+}
+
+fn webhook(kind: &str, policy: &str) -> Value {
+    let service = json!({"namespace": "kubeflow", "name": "training-operator"});
+    json!({"kind": kind, "metadata": {"name": "validator.training-operator.kubeflow.org"}, "webhooks": [
+        {"failurePolicy": policy, "clientConfig": {"service": service}, "rules": [{"apiGroups": ["kubeflow.org"]}]}]})
+}
+
+fn report(state: &ClusterState) -> String {
+    anstream::adapter::strip_str(&text(&findings(state, &kinds()))).to_string()
+}
+
+#[test]
+fn a_healthy_cluster_has_no_findings() {
+    assert_eq!(report(&healthy_cluster()), "errors: 0, warnings: 0\n");
+}
+
+#[test]
+fn remains_of_older_operators_are_reported() {
+    let mut state = healthy_cluster();
+    state.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
+    state.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
+    state.definitions.pop();
+    let other = json!({"metadata": {"name": "experiments.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
+    state.definitions.push(other);
+    state.webhooks = vec![
+        webhook("ValidatingWebhookConfiguration", "Fail"),
+        webhook("MutatingWebhookConfiguration", "Ignore"),
+    ];
+    state.deployments.extend([
+        deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null)),
+        deployment(
+            "training-operator-2",
+            "kubeflow/training-operator:v1-855e096",
+            json!(null),
+        ),
+    ]);
+    let named = |n| {
+        job(
+            &format!("old-{n}"),
+            json!({"backoffLimit": 1}),
+            json!({"mxReplicaStatuses": {}}),
+        )
+    };
+    state.jobs.extend((0..7).map(named));
+    let mut running = job("dist", json!({}), json!({"phase": "Running"}));
+    running["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
+    running["kind"] = json!("MxJob");
+    state.jobs.push(running.clone());
+    // Only this operator's conditions have a status.
+    running["status"]["conditions"] = json!([{"type": "Running", "status": "True"}]);
+    state.jobs.push(running);
+    insta::assert_snapshot!(report(&state));
+}
+
+#[test]
+fn missing_parts_of_the_installation_are_reported() {
+    let mut state = healthy_cluster();
+    state.version = (1, 28);
+    let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    state.definitions[0]
+        .pointer_mut(fields)
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .clear();
+    state.leases.push(lease("team"));
+    let account = ("kubeflow".to_owned(), "training-operator".to_owned());
+    for (verb, resource) in [("patch", "pods"), ("patch", "services")] {
+        state.missing_permissions.push(MissingPermission {
+            account: account.clone(),
+            permission: (verb.to_owned(), resource.to_owned()),
+        });
+    }
+    let why = "leases is forbidden";
+    state
+        .unreadable
+        .push(("leases of coordination.k8s.io/v1".to_owned(), why.to_owned()));
+    insta::assert_snapshot!(report(&state));
+}
+
+#[test]
+fn a_deployment_without_replicas_is_ignored() {
+    let mut state = healthy_cluster();
+    let mut old = deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null));
+    old["spec"]["replicas"] = json!(0);
+    state.deployments.push(old);
+    assert_eq!(report(&state), "errors: 0, warnings: 0\n");
+}
+
+/// Another operator may own the definition of MPIJobs as long as this operator does not run them.
+#[test]
+fn disabled_kinds_need_no_definitions() {
+    let args = json!(["run", "--enable-scheme=MXJob,tfjob", "--enable-scheme", "MPIJob"]);
+    let mut state = healthy_cluster();
+    state.deployments = vec![deployment("training-operator", "training-operator:1", args)];
+    let is_mpi = |d: &Value| d["metadata"]["name"] == "mpijobs.kubeflow.org";
+    state.definitions.retain(is_mpi);
+    let missing = report(&state);
+    assert!(missing.contains("errors: 0, warnings: 2"), "{missing}");
+
+    let of_another = json!([{"name": "v2beta1"}]);
+    state.definitions[0]["spec"]["versions"] = of_another;
+    let problem = "definition mpijobs.kubeflow.org: its versions or fields differ from those of this operator; apply it with: \
+                   kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    for without in [json!(["run", "--enable-scheme=MXJob"]), json!(null)] {
+        state.deployments[0] = deployment("training-operator", "training-operator:1", without);
+        assert!(report(&state).contains("errors: 0, "), "{}", report(&state));
+    }
+}
+
+#[test]
+fn the_checked_permissions_are_those_of_the_role() {
+    let read = |file: &str| {
+        let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));
+        kube_manifest::parse(&std::fs::read_to_string(file).unwrap()).unwrap()[0].to_json()
+    };
+    let component = read("mpi/kustomization.yaml");
+    let patch = component["patches"][1]["patch"].as_str().unwrap();
+    let added = kube_manifest::parse(patch).unwrap()[0].to_json();
+    let added = added.as_array().unwrap().iter().map(|one| one["value"].clone());
+    let role = read("base/role.yaml");
+    let mut granted = Vec::new();
+    for rule in role["rules"].as_array().unwrap().iter().cloned().chain(added) {
+        for resource in rule["resources"].as_array().unwrap() {
+            granted.extend(
+                rule["verbs"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|verb| format!("{} {}", verb.as_str().unwrap(), resource.as_str().unwrap())),
+            );
+        }
+    }
+    let mut checked = rules(&kinds().dyn_kinds());
+    checked.extend((INSTALLATION.more_rules)("MPIJob"));
+    let of_rule = |rule: &PolicyRule| -> Vec<String> {
+        let resources = rule.resources.iter().flatten();
+        let each =
+            resources.flat_map(|resource| rule.verbs.iter().map(move |verb| format!("{verb} {resource}")));
+        each.collect()
+    };
+    let mut checked: Vec<String> = checked.iter().flat_map(of_rule).collect();
+    granted.sort();
+    granted.dedup();
+    checked.sort();
+    checked.dedup();
+    assert_eq!(checked, granted);
+}
+
+/// MultiKueue copies jobs by the Go operator's types, including their annotations.
+#[test]
+fn fields_that_copies_lose_are_reported() {
+    let mut state = healthy_cluster();
+    let multikueue = "kueue.x-k8s.io/multikueue";
+    let policy = json!({"managedBy": multikueue, "failurePolicy": {"maxRestarts": 3}, "layout": "Compact", "restartScope": ""});
+    let mut original = job(
+        "original",
+        json!({"runPolicy": policy, "compatibility": "MXNetOperator"}),
+        json!({}),
+    );
+    original["metadata"]["annotations"] = json!({"training.kubeflow.org/layout": "Compact"});
+    let top = json!({"managedBy": multikueue, "runPolicy": {"successPolicy": {}}});
+    let mut elsewhere = job("elsewhere", top, json!({}));
+    elsewhere["kind"] = "PyTorchJob".into();
+    let here = job(
+        "here",
+        json!({"runPolicy": {"failurePolicy": {"maxRestarts": 3}}}),
+        json!({}),
+    );
+    let mut copy = job("copy", json!({}), json!({}));
+    copy["metadata"]["labels"] = json!({"kueue.x-k8s.io/multikueue-origin": "manager"});
+    let mut complete = copy.clone();
+    complete["metadata"]["name"] = "complete".into();
+    complete["metadata"]["annotations"] = json!({"training.kubeflow.org/restart-scope": "Replica"});
+    state.jobs.extend([original, elsewhere, here, copy, complete]);
+    insta::assert_snapshot!(report(&state));
+}
