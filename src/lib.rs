@@ -124,9 +124,10 @@ pub mod validate;
 #[doc(inline)]
 pub use job::{
     Accelerator, Accelerators, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,
-    GangScheduler, HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, Replica,
-    ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
+    GangScheduler, HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
+    Replica, ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas,
+    RoleSpecs, Rule, SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas,
+    roles_named,
 };
 #[doc(hidden)]
 pub use plan::{Plan, plan};

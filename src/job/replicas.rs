@@ -52,6 +52,43 @@ pub struct RoleReplicas<'a> {
     pub role: &'a Role<'a>,
     /// A state for each replica, by index.
     pub states: Vec<ReplicaState>,
+    /// Unset where no cluster is observed, as for `render`.
+    pods: Option<&'a dyn PodReports>,
+}
+
+/// The report of a replica's pod: what a hook may see of it beyond the state of the replica.
+#[derive(Clone, Copy, Debug)]
+pub struct PodReport<'a> {
+    conditions: &'a [(String, String)],
+    termination_message: Option<&'a str>,
+}
+
+impl<'a> PodReport<'a> {
+    pub(crate) fn new(conditions: &'a [(String, String)], termination_message: Option<&'a str>) -> Self {
+        Self {
+            conditions,
+            termination_message,
+        }
+    }
+
+    /// Returns the status of the pod's condition of this type, such as `True`. The kubelet's own conditions, such as
+    /// `Ready`, are left out, because the state of the replica has the same information.
+    pub fn condition(&self, type_: &str) -> Option<&'a str> {
+        let mut conditions = self.conditions.iter();
+        conditions.find_map(|(t, status)| (t == type_).then_some(&**status))
+    }
+
+    /// Returns what the framework's container wrote to `/dev/termination-log`, if it has ended: at most the last 2,048
+    /// bytes. After a restart by the kubelet, it is the message of the process before.
+    pub fn termination_message(&self) -> Option<&'a str> {
+        self.termination_message
+    }
+}
+
+/// The pods of a job, as the plan has observed them.
+pub(crate) trait PodReports: std::fmt::Debug {
+    /// Returns the report of a replica's pod, if it exists.
+    fn report(&self, role: &Role<'_>, index: u32) -> Option<PodReport<'_>>;
 }
 
 /// The state of a job, as determined by the states of its replicas.
@@ -75,9 +112,16 @@ impl<'a> Replicas<'a> {
             .map(|role| RoleReplicas {
                 role,
                 states: (0..role.replicas).map(|i| state(role, i)).collect(),
+                pods: None,
             })
             .collect();
         Self { roles }
+    }
+
+    /// Adds the reports of the pods.
+    pub(crate) fn with_pods(mut self, pods: &'a dyn PodReports) -> Self {
+        self.roles.iter_mut().for_each(|role| role.pods = Some(pods));
+        self
     }
 
     /// Sets the state of a replica.
@@ -156,6 +200,16 @@ impl ReplicaState {
 }
 
 impl RoleReplicas<'_> {
+    /// Returns the report of the pod of the replica with this index. A replica that is
+    /// [`Absent`](ReplicaState::Absent) has none, nor has one whose pod was deleted after its end.
+    pub fn pod(&self, index: u32) -> Option<PodReport<'_>> {
+        let state = self.states.get(usize::try_from(index).ok()?)?;
+        match state {
+            ReplicaState::Absent => None,
+            _ => self.pods?.report(self.role, index),
+        }
+    }
+
     /// Returns the number of the role's replicas whose pods run, ready or not.
     pub fn running(&self) -> usize {
         self.states.iter().filter(|state| state.runs()).count()

@@ -18,7 +18,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     notices::add_lingering(draft);
     let survey = survey(job, &draft.status, draft.observed);
-    let mut states = survey::states(&job.topology, &survey);
+    let mut states = survey::states(&job.topology, &survey, draft.observed);
     if !draft.waits || !draft.status.replica_statuses.is_empty() {
         draft.count(&states);
     }
@@ -112,7 +112,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
     }
     // The failed pods are outdated now and are not counted.
     let after = survey(draft.job, &draft.status, draft.observed);
-    draft.count(&survey::states(&draft.job.topology, &after));
+    draft.count(&survey::states(&draft.job.topology, &after, draft.observed));
     draft.count_pending_as_active();
 }
 

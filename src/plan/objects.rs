@@ -146,7 +146,7 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         }
     };
     let survey = survey(draft.job, &draft.status, draft.observed);
-    let mut wanted = render::objects(draft.job, &states(&draft.job.topology, &survey));
+    let mut wanted = render::objects(draft.job, &states(&draft.job.topology, &survey, draft.observed));
     let all: Vec<_> = wanted.iter().map(|o| (o.kind, o.name().to_owned())).collect();
     remove_without_referents(draft, &mut wanted);
     let lacks_referents = |kind, name: &str| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::observed::{ContainerKind, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
 use crate::job::{FailureTolerance, TrainingJob, hook};
+use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
 use crate::job::{Replica, Role, Topology};
-use crate::job::{ReplicaState, Replicas};
 use crate::validate::ValidJob;
 
 use super::failure::{Failure, FailureCause};
@@ -196,8 +196,12 @@ fn restarted_in_place(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>
 }
 
 /// Returns the states of the replicas in the form that success rules use.
-pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Replicas<'a> {
-    Replicas::new(topology, |role, index| {
+pub(super) fn states<'a>(
+    topology: &'a Topology<'a>,
+    survey: &Survey<'_>,
+    observed: &'a Observed,
+) -> Replicas<'a> {
+    let states = Replicas::new(topology, |role, index| {
         let of_role = survey.roles.iter().find(|r| r.role.name() == role.name());
         of_role
             .and_then(|r| r.replicas.get(index as usize))
@@ -214,5 +218,16 @@ pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Rep
                 }) => ReplicaState::Absent,
                 ObservedReplica::Failed(_) => ReplicaState::Failed,
             })
-    })
+    });
+    states.with_pods(observed)
+}
+
+impl PodReports for Observed {
+    fn report(&self, role: &Role<'_>, index: u32) -> Option<PodReport<'_>> {
+        let pod = self.pods.get(&role.host(index))?;
+        let main = main_name(role).and_then(|name| pod.container(name));
+        let end = main.and_then(|container| container.ended.as_ref().or(container.last.as_ref()));
+        let message = end.and_then(|end| end.message.as_deref());
+        Some(PodReport::new(&pod.conditions, message))
+    }
 }

@@ -118,10 +118,27 @@ impl TrainingJob for GroupJob {
         replicas.decided_by(&["Submitter"])
     }
 
-    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+    /// The hosts, the workers that have joined, and the message of the last worker that ended.
+    fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
         let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
+        // What a hook leaves out keeps its value, so what may go is always there.
+        let mut data = json!({"hosts": hosts, "joined": "", "message": ""});
+        let workers = replicas.roles().iter().filter(|of| of.role.class() == "Worker");
+        for worker in workers.flat_map(|of| {
+            of.role
+                .all()
+                .filter_map(|worker| Some((worker, of.pod(worker.index)?)))
+        }) {
+            let (worker, pod) = worker;
+            if pod.condition("example.com/Joined") == Some("True") {
+                data["joined"] = worker.host().into();
+            }
+            if let Some(message) = pod.termination_message() {
+                data["message"] = message.into();
+            }
+        }
         let name = format!("{}-cluster", topology.job);
-        vec![CONFIG.object(name, json!({"data": {"hosts": hosts}}))]
+        vec![CONFIG.object(name, json!({"data": data}))]
     }
 
     fn retries(&self, role: &Role<'_>) -> Option<u32> {

@@ -1,5 +1,7 @@
 //! Tests of open roles.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use training_job::{Settings, render, validate};
 use training_job_testbed::GroupJob;
@@ -238,4 +240,35 @@ fn a_story_of_a_rejected_job_has_the_reason() {
     let two = JOB.replacen("head: {", "head: {replicas: 2, ", 1);
     assert_ne!(two, JOB);
     let _ = Story::<GroupJob>::new(&two).pod("two-groups-head-0");
+}
+
+/// Hooks see conditions that others set, such as a sidecar or a readiness gate, and what a process said at its end.
+#[test]
+fn a_hook_sees_the_conditions_and_the_last_words_of_pods() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    let data = |story: &Story<GroupJob>| {
+        let mut config = story.object("configmaps", "two-groups-cluster").unwrap();
+        config["data"].as_object_mut().unwrap().remove("hosts");
+        config["data"].take()
+    };
+    story.all_run();
+    assert_eq!(data(&story), json!({"joined": "", "message": ""}));
+    let conditions = json!({"status": {"conditions": [{"type": "example.com/Joined", "status": "True"}]}});
+    story.by_hand(async |client| {
+        let pods = kube::Api::<Pod>::default_namespaced(client);
+        let patch = Patch::Strategic(conditions);
+        pods.patch_status("two-groups-small-1", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    });
+    assert_eq!(
+        data(&story),
+        json!({"joined": "two-groups-small-1", "message": ""})
+    );
+    story.exits_saying("two-groups-gpu-large-0", 0, "loss 0.1");
+    let expected = json!({"joined": "two-groups-small-1", "message": "loss 0.1"});
+    assert_eq!(data(&story), expected);
+    // The pod of the next attempt has said nothing yet.
+    story.exits_saying("two-groups-small-1", 137, "killed");
+    assert_eq!(data(&story), json!({"joined": "", "message": "loss 0.1"}));
 }

@@ -197,10 +197,32 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// If the pod does not exist.
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
+        self.exits_saying(pod, code, "")
+    }
+
+    /// Ends a pod as [`exits`](Self::exits) does. The framework's container has written this termination message.
+    ///
+    /// # Panics
+    /// If the pod does not exist.
+    pub fn exits_saying(&mut self, pod: &str, code: i32, message: &str) -> &mut Self {
         let main = self.main_container(pod);
-        self.write(pod, |script| match code {
-            0 => script.succeeds(),
-            _ => script.fails(|name| if main.as_deref() == Some(name) { code } else { 0 }),
+        self.write(pod, |script| {
+            let is_main = |name: &str| main.as_deref() == Some(name);
+            let mut status = match code {
+                0 => script.succeeds(),
+                _ => script.fails(|name| if is_main(name) { code } else { 0 }),
+            };
+            let containers = status.container_statuses.iter_mut().flatten();
+            for container in containers.filter(|container| is_main(&container.name)) {
+                let end = container
+                    .state
+                    .as_mut()
+                    .and_then(|state| state.terminated.as_mut());
+                if let Some(end) = end.filter(|_| !message.is_empty()) {
+                    end.message = Some(message.to_owned());
+                }
+            }
+            status
         });
         self.settle()
     }
