@@ -67,6 +67,9 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
         if let Some(root) = schema {
             add_rules::<J>(root)?;
             drop_defaults(root);
+            if !J::FRAMEWORK.waits_for_readiness() {
+                drop_readiness(root);
+            }
         }
     }
     Ok(definition)
@@ -236,6 +239,16 @@ fn drop_defaults(schema: &mut JSONSchemaProps) -> bool {
         schema.default = None;
     }
     has_rules
+}
+
+/// Removes the number of ready replicas, which the operator does not count.
+fn drop_readiness(root: &mut JSONSchemaProps) {
+    let counts = property(root, "status").and_then(|status| property(status, "replicaStatuses"));
+    if let Some(JSONSchemaPropsOrBool::Schema(count)) = counts.and_then(|c| c.additional_properties.as_mut())
+    {
+        let properties = count.properties.iter_mut();
+        properties.for_each(|properties| drop(properties.remove("ready")));
+    }
 }
 
 fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {

@@ -238,6 +238,7 @@ fn replica_statuses(value: &Value) -> BTreeMap<String, ReplicaStatus> {
         active: field(value, "active").unwrap_or_default(),
         succeeded: field(value, "succeeded").unwrap_or_default(),
         failed: field(value, "failed").unwrap_or_default(),
+        ready: field(value, "ready"),
         selector: field(value, "selector"),
     };
     let roles = value.as_object().into_iter().flatten();

@@ -154,6 +154,9 @@ pub struct ReplicaStatus {
     /// Number of failed replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
+    /// Number of active replicas that are ready. Set for kinds with a role that waits until others are ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<i32>,
     /// Label selector of the role's pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,

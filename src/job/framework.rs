@@ -291,6 +291,12 @@ impl Framework {
         }
     }
 
+    /// Returns true if a role waits until others are ready ([`RoleDefinition::when_ready`]). The status of the jobs then
+    /// has the number of ready replicas.
+    pub fn waits_for_readiness(&self) -> bool {
+        self.roles.iter().any(|role| role.waits_for_readiness)
+    }
+
     /// Returns true if any role has services, which have the names of their replicas.
     pub(crate) fn has_services(&self) -> bool {
         self.roles.iter().any(|role| role.has_service)

@@ -121,6 +121,9 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
                 active: i32::try_from(role.running()).unwrap_or(i32::MAX),
                 succeeded: count(ReplicaState::Succeeded),
                 failed: count(ReplicaState::Failed),
+                ready: J::FRAMEWORK
+                    .waits_for_readiness()
+                    .then(|| count(ReplicaState::Ready)),
                 selector: J::FRAMEWORK.scaled_role.map(|_| render::selector(job, role.role)),
             };
             (role.role.name().to_owned(), status)

@@ -107,10 +107,16 @@ fn the_submitter_waits_until_all_others_are_ready() {
         story.starts(pod);
     }
     assert_eq!(story.conditions(), ["Created"]);
+    let ready = |story: &Story<GroupJob>| -> Vec<i32> {
+        let counts = story.status().replica_statuses.into_values();
+        counts.map(|count| count.ready.unwrap()).collect()
+    };
+    assert!(ready(&story).iter().all(|ready| *ready == 0));
     for pod in &first {
         assert_eq!(story.pods(), first, "before {pod} is ready");
         story.runs(pod);
     }
+    assert_eq!(ready(&story).iter().sum::<i32>(), 4);
     assert!(story.pods().contains(&submitter.to_owned()));
     // A pod that is not ready for a while stops no other.
     story.runs(submitter).starts(&first[0]);

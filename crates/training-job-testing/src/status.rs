@@ -101,6 +101,7 @@ fn full<J: TrainingJob>() -> JobStatus {
                     active: n,
                     succeeded: n + 1,
                     failed: n + 2,
+                    ready: J::FRAMEWORK.waits_for_readiness().then_some(n),
                     selector: Some(format!("role={}", role.slug())),
                 };
                 (named(role.name), status)

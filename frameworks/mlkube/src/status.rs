@@ -238,6 +238,7 @@ impl From<&Counts> for ReplicaStatus {
             active: count("Running"),
             succeeded: count("Succeeded"),
             failed: count("Failed"),
+            ready: None,
             selector: counts.selector.clone(),
         }
     }

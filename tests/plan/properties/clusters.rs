@@ -109,6 +109,7 @@ fn replica_statuses() -> impl Strategy<Value = BTreeMap<String, ReplicaStatus>> 
         active,
         succeeded,
         failed,
+        ready: None,
         selector,
     });
     btree_map(prop_oneof![6 => role(), 1 => "[A-Z][a-z]{1,4}"], counts, 0..3)
