@@ -101,72 +101,73 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers all metrics under their full names.
+    /// Registers all metrics. The comments have their full names in the registry of `training-operator`; the prefix is
+    /// that of the registry.
     pub fn register(&self, registry: &mut Registry) {
         let all = &self.0;
         // The encoder appends `_total` to the names of counters. Names and help of the first five are the Go operator's.
         registry.register(
-            "training_operator_jobs_created", // training_operator_jobs_created_total
+            "jobs_created", // training_operator_jobs_created_total
             "Counts number of jobs created",
             all.created.clone(),
         );
         registry.register(
-            "training_operator_jobs_deleted", // training_operator_jobs_deleted_total
+            "jobs_deleted", // training_operator_jobs_deleted_total
             "Counts number of jobs deleted",
             all.deleted.clone(),
         );
         registry.register(
-            "training_operator_jobs_successful", // training_operator_jobs_successful_total
+            "jobs_successful", // training_operator_jobs_successful_total
             "Counts number of jobs successful",
             all.successful.clone(),
         );
         registry.register(
-            "training_operator_jobs_failed", // training_operator_jobs_failed_total
+            "jobs_failed", // training_operator_jobs_failed_total
             "Counts number of jobs failed",
             all.failed.clone(),
         );
         registry.register(
-            "training_operator_jobs_restarted", // training_operator_jobs_restarted_total
+            "jobs_restarted", // training_operator_jobs_restarted_total
             "Counts number of jobs restarted",
             all.restarted.clone(),
         );
         registry.register(
-            "training_operator_queue_seconds",
+            "queue_seconds", // training_operator_queue_seconds
             "Time that a job waited in the work queue, in seconds",
             all.queued.clone(),
         );
         registry.register(
-            "training_operator_reconcile_seconds",
+            "reconcile_seconds", // training_operator_reconcile_seconds
             "Duration of a reconcile, API calls included, in seconds",
             all.reconciles.clone(),
         );
         registry.register(
-            "training_operator_job_startup_seconds",
+            "job_startup_seconds", // training_operator_job_startup_seconds
             "Time from the creation or resumption of a job to its condition Running, in seconds",
             all.startup.clone(),
         );
         registry.register(
-            "training_operator_job_duration_seconds",
+            "job_duration_seconds", // training_operator_job_duration_seconds
             "Time from the start of a job to its end, in seconds",
             all.duration.clone(),
         );
         registry.register(
-            "training_operator_lists", // training_operator_lists_total
+            "lists", // training_operator_lists_total
             "Number of complete lists of a resource",
             all.lists.clone(),
         );
         registry.register(
-            "training_operator_watch_failures", // training_operator_watch_failures_total
+            "watch_failures", // training_operator_watch_failures_total
             "Number of failed lists and watches of a resource",
             all.watch_failures.clone(),
         );
         registry.register(
-            "training_operator_crd_missing",
+            "crd_missing", // training_operator_crd_missing
             "1 while the CRD of a resource is not installed and its jobs do not run, otherwise 0",
             all.absent.clone(),
         );
         registry.register(
-            "training_operator_watch_last_event_timestamp_seconds",
+            "watch_last_event_timestamp_seconds", // training_operator_watch_last_event_timestamp_seconds
             "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
             all.heard.clone(),
         );
@@ -321,7 +322,7 @@ mod tests {
             ..FailureRecord::default()
         });
         metrics.status_stored("any", "team", None, &status(&["Created", "Running"], 1), &failed);
-        let mut registry = Registry::default();
+        let mut registry = Registry::with_prefix("training_operator");
         metrics.register(&mut registry);
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
@@ -346,7 +347,7 @@ mod tests {
             metrics.status_stored("any", "team", created, &pair[0], &pair[1]);
         }
         metrics.deleted("any", "team");
-        let mut registry = Registry::default();
+        let mut registry = Registry::with_prefix("training_operator");
         metrics.register(&mut registry);
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();

@@ -128,7 +128,7 @@ pub struct InProcess {
 impl InProcess {
     pub async fn start(kubeconfig: &Path, mut options: Options) -> Self {
         let metrics = Metrics::default();
-        let mut registry = Registry::default();
+        let mut registry = Registry::with_prefix("training_operator");
         metrics.register(&mut registry);
         options.metrics = metrics;
         let operator =

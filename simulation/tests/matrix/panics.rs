@@ -55,7 +55,7 @@ async fn a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
         sim.conditions("job")
     );
     sim.advance(3_540).await;
-    let mut registry = prometheus_client::registry::Registry::default();
+    let mut registry = prometheus_client::registry::Registry::with_prefix("training_operator");
     metrics.register(&mut registry);
     let mut page = String::new();
     prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();

@@ -193,7 +193,7 @@ async fn pods_change_a_thousand_times_a_second() {
         }
     }
     assert_eq!(sim.network.take_calls().len(), 0, "nothing is to be done or told");
-    let mut registry = prometheus_client::registry::Registry::default();
+    let mut registry = prometheus_client::registry::Registry::with_prefix("training_operator");
     metrics.register(&mut registry);
     let mut page = String::new();
     prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();

@@ -11,7 +11,8 @@ use crate::DynKind;
 /// The program that runs an operator.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`.
+    /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`, and metrics
+    /// have names such as `farm_operator_jobs_created_total`.
     pub name: String,
     /// The name of the Lease for the election of a leader among its processes; a flag can override it.
     pub lease: String,
@@ -59,12 +60,16 @@ impl Program {
 
     /// Returns the environment variable of a flag. `flag` is the end of its name.
     fn variable(&self, flag: &str) -> String {
-        let in_name = |c: char| match c.to_ascii_uppercase() {
+        format!("{}_{flag}", self.metrics_prefix().to_ascii_uppercase())
+    }
+
+    /// Returns the prefix of the names of its metrics, such as `farm_operator`.
+    pub(super) fn metrics_prefix(&self) -> String {
+        let in_name = |c: char| match c.to_ascii_lowercase() {
             c if c.is_ascii_alphanumeric() => c,
             _ => '_',
         };
-        let prefix: String = self.name.chars().map(in_name).collect();
-        format!("{prefix}_{flag}")
+        self.name.chars().map(in_name).collect()
     }
 }
 
@@ -104,6 +109,7 @@ mod tests {
     fn lease_and_variables_follow_from_the_name() {
         let program = Program::new("Farm_operator2");
         assert_eq!(program.lease, "farm-operator2-leader");
+        assert_eq!(program.metrics_prefix(), "farm_operator2");
         assert_eq!(program.variable("LEADER_ELECT"), "FARM_OPERATOR2_LEADER_ELECT");
     }
 }

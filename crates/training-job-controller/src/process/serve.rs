@@ -29,11 +29,11 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     let stop = Stop::on_signals()?;
     let config = config(flags).await?;
     let state = State::default();
-    let mut registry = Registry::default();
+    let mut registry = Registry::with_prefix(program().metrics_prefix());
     let metrics = Metrics::default();
     metrics.register(&mut registry);
     registry.register(
-        "training_operator_leader",
+        "leader", // training_operator_leader
         "1 while this process reconciles jobs, 0 while it is a standby",
         state.leading.clone(),
     );
