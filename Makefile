@@ -77,9 +77,13 @@ $(addprefix ready-,$(VENVS)): ready-%:
 # A workspace of its own, which uses what this one has compiled.
 EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir target --locked
 
-test-example: toolchain ## Run the tests of examples/add-a-framework alone
+test-example: build ## Run the tests of examples/add-a-framework and of a package of new-kind alone
 	@tests/control-plane/build.sh
 	cargo test $(EXAMPLE) --quiet
+	@rm -rf target/new-kind
+	$(OPERATOR) new-kind HiveJob target/new-kind --library .
+	@sed s/farm-operator/hive-operator/ examples/add-a-framework/Cargo.lock >target/new-kind/Cargo.lock
+	cargo test --manifest-path target/new-kind/Cargo.toml --target-dir target --quiet
 
 # Half an hour is for machines that are busy: a minute or two is usual.
 test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their end on the in-memory API (some minutes, not part of make test)
@@ -145,7 +149,7 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 
 .PHONY: crds snapshots docs compat public-api
 crds: build ## Write crds/ anew
-	$(operator) crd --dir crds
+	$(OPERATOR) crd --dir crds
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::

@@ -7,7 +7,7 @@ use training_job_cli::{Install, Manual, Review, exit};
 use training_job_controller::process::Program;
 
 use crate::kinds::kinds;
-use crate::{convert, remote_shell, run};
+use crate::{convert, new_kind, remote_shell, run};
 
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
 /// time.
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Install(Install),
     #[command(flatten)]
     Manual(Manual),
+    /// Write the package of an operator for a new kind of job.
+    NewKind(new_kind::Args),
     /// Run commands in other pods; mpirun calls this in the launcher of an MPIJob.
     #[command(subcommand)]
     RemoteShell(remote_shell::Command),
@@ -71,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
         Command::Manual(manual) => manual.run(Cli::command()),
+        Command::NewKind(arguments) => new_kind::run(&arguments),
         Command::RemoteShell(command) => remote_shell::run(&command),
     })
 }

@@ -3,7 +3,7 @@
 //! This crate is a program. Its only interface is the command line.
 //!
 //! Most commands are those of [`training_job_cli`], which every operator has. Here are the kinds of job (`kinds`),
-//! what is known of the operators that ran them before (`installation`, `convert`), and `remote_shell` for MPIJobs.
+//! what is known of the operators that ran them before (`installation`, `convert`), `remote_shell` for MPIJobs, and `new_kind` for authors.
 
 mod cli;
 mod convert;
@@ -12,6 +12,7 @@ mod convert;
 pub mod fuzzing;
 mod installation;
 mod kinds;
+mod new_kind;
 mod remote_shell;
 mod run;
 

@@ -2,7 +2,7 @@
 
 use training_operator_testing::program::{empty_directory, run};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "render",
     "validate",
     "snapshot",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 12] = [
     "doctor",
     "explain",
     "crd",
+    "new-kind",
     "completions",
     "man",
     "local",
