@@ -2,7 +2,8 @@
 # Checks before a release.
 #
 #   tools/release.sh api           writes docs/maintainers/public-api.txt, the library's interface
-#   tools/release.sh packages      fails if a package cannot be published
+#   tools/release.sh packages      fails if a package cannot be published, or if a program outside of this workspace
+#                                  does not compile with the packages
 #   tools/release.sh check [REV]   fails if a package cannot be published, if docs/maintainers/public-api.txt
 #                                  is stale, or if the version does not fit the changes
 #                                  since REV (default: the last tag; without a tag the
@@ -38,10 +39,38 @@ packages() {
         >target/packages.log 2>&1 || { cat target/packages.log >&2; return 1; }
 }
 
+# Builds a program outside of this workspace twice: with the library from the repository, as of HEAD, and by its version,
+# from the package files.
+outside() {
+    cargo build --quiet --package training-operator
+    for source in git version; do
+        program=target/outside/$source
+        rm -rf "$program"
+        target/debug/training-operator new-kind HiveJob "$program" >/dev/null
+        sed s/farm-operator/hive-operator/ examples/add-a-framework/Cargo.lock >"$program/Cargo.lock"
+        case $source in
+        git)
+            sed -i "s|git = \"[^\"]*\"|git = \"file://$PWD\"|" "$program/Cargo.toml"
+            ;;
+        version)
+            sed -i 's/{ git = "[^"]*" }/"0.1"/' "$program/Cargo.toml"
+            echo '[patch.crates-io]' >>"$program/Cargo.toml"
+            for package in target/package/*.crate; do
+                tar -xzf "$package" -C "$program"
+                name=$(basename "$package" .crate)
+                echo "${name%-*} = { path = \"$name\" }" >>"$program/Cargo.toml"
+            done
+            ;;
+        esac
+        cargo build --quiet --manifest-path "$program/Cargo.toml" --target-dir target || return 1
+    done
+}
+
 case ${1-} in
 packages)
     mkdir -p target
     packages
+    outside
     ;;
 api)
     mkdir -p target
@@ -52,6 +81,7 @@ check)
     mkdir -p target
     echo 'release: packing and building every package (log: target/packages.log)' >&2
     packages
+    outside
     # A failure of the tool is not a difference.
     list >target/public-api.txt
     diff -u "$listing" target/public-api.txt || {

@@ -66,16 +66,34 @@ fn renewed(page: &str) -> String {
 
 #[test]
 fn code_blocks_match_their_files() {
-    let file = root().join("docs/authors/add-a-framework.md");
-    let page = fs::read_to_string(&file).unwrap();
-    let renewed = renewed(&page);
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        fs::write(&file, &renewed).unwrap();
-    } else {
-        assert!(
-            page == renewed,
-            "docs/authors/add-a-framework.md is stale; run: make docs"
-        );
+    for file in pages(&root().join("docs/authors")) {
+        let page = fs::read_to_string(&file).unwrap();
+        let renewed = renewed(&page);
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            fs::write(&file, &renewed).unwrap();
+        } else {
+            assert!(page == renewed, "{} is stale; run: make docs", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_reference_for_authors_names_every_hook_and_builder() {
+    let page = fs::read_to_string(root().join("docs/authors/reference.md")).unwrap();
+    let declared = |file: &str, start: &str| -> Vec<String> {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let names = text.lines().filter_map(|line| {
+            let name = line.trim_start().strip_prefix(start)?;
+            Some(name.split(['(', '<']).next()?.to_owned())
+        });
+        names.filter(|name| name != "new" && name != "of").collect()
+    };
+    let hooks = declared("src/job/mod.rs", "fn ");
+    let builders = ["framework", "objects"].map(|file| declared(&format!("src/job/{file}.rs"), "pub const fn "));
+    assert!(hooks.len() > 20 && builders.concat().len() > 30);
+    for name in hooks.iter().chain(builders.iter().flatten()) {
+        let is_named = page.contains(&format!("`{name}`")) || page.contains(&format!(".{name}("));
+        assert!(is_named, "docs/authors/reference.md does not name {name}");
     }
 }
 
