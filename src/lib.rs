@@ -123,11 +123,10 @@ pub mod validate;
 
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,
+    Accelerator, Accelerators, Check, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,
     GangScheduler, HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
-    Replica, ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas,
-    RoleSpecs, Rule, SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas,
-    roles_named,
+    Replica, ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
 };
 #[doc(hidden)]
 pub use plan::{Plan, plan};

@@ -34,6 +34,8 @@ list() {
 # no profiles. With the profiles of Cargo.toml, the dependencies are those that the tests have compiled. Package
 # files have no tests and no benchmarks on purpose.
 packages() {
+    # Cargo unpacks the packages into its own directory, and keeps those of an earlier run.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/
     cargo publish --workspace --dry-run --locked --allow-dirty \
         --config 'profile.dev.debug="line-tables-only"' --config 'profile.dev.package."*".debug=false' \
         >target/packages.log 2>&1 || { cat target/packages.log >&2; return 1; }

@@ -2,7 +2,7 @@
 //!
 //! [`definition`] adds rules in CEL to the definition of a kind ([`TrainingJob::definition`]). They follow from the
 //! declarations of the kind: its roles and their bounds, its container, and the values of its fields. They apply to
-//! every served version. [`TrainingJob::rules`] adds the kind's own rules.
+//! every served version. [`TrainingJob::checks`] adds those of the kind.
 //!
 //! The rules are limited in three ways. An API server estimates the cost of every rule before it accepts it, so rules
 //! do not compare all values with each other. A rule must not reject a job that validation accepts. And objects that
@@ -114,9 +114,8 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
             format!("!({any})")
         }
     };
-    let requirements = J::requirements();
-    let requirements = requirements.iter().map(|r| r.rule(&framework));
-    for rule in J::rules().into_iter().chain(requirements) {
+    let checks = J::checks().into_iter();
+    for rule in checks.filter_map(|check| check.rule(&framework)) {
         match rule.entries {
             // As in validation, which calls the hooks only for jobs with valid roles.
             None => add(spec, rule.unless(&no_replica)),

@@ -29,26 +29,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// The text of an error as a constant, for validation and for a rule of the definition.
-///
-/// ```
-/// use training_job::{Complaint, FieldErrors, Rule};
-///
-/// const ODD: Complaint = Complaint {
-///     problem: "must be even",
-///     remedy: "add or remove 1",
-/// };
-///
-/// fn validate(size: i32, errors: &mut FieldErrors) {
-///     if size % 2 == 1 {
-///         errors.push_complaint("spec.size", &ODD);
-///     }
-/// }
-///
-/// fn rule() -> Rule {
-///     Rule::new("self.?size.orValue(0) % 2 == 0", ODD.message()).at("size")
-/// }
-/// ```
+/// The text of an error as a constant, for a [`Check`](super::Check) or for [`FieldErrors::push_complaint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// The problem with the field.

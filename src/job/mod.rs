@@ -9,13 +9,14 @@
 //! | `role_specs.rs` | [`RoleSpecs`]: the replica specs of a job |
 //! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: the roles and replicas of a job |
 //! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: the states of the replicas, and that of the job |
-//! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: checks and their messages |
+//! | `check.rs`, `rule.rs`, `errors.rs` | [`Check`], [`Rule`], [`FieldErrors`]: checks and their messages |
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: objects in addition to pods and services |
 //! | `shared_environment.rs` | the common part of the environments of all replicas |
 //! | `milestone.rs` | [`Milestone`]: the messages of conditions and events |
 //! | `settings.rs`, `accelerators.rs`, `gang_scheduler.rs` | [`Settings`]: the settings of the operator |
 
 mod accelerators;
+mod check;
 pub(crate) mod errors;
 mod framework;
 mod gang_scheduler;
@@ -24,7 +25,6 @@ mod milestone;
 mod nearest;
 mod objects;
 mod replicas;
-mod requirement;
 mod role_specs;
 pub(crate) mod rule;
 mod settings;
@@ -32,6 +32,7 @@ mod shared_environment;
 mod topology;
 
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
+pub use check::Check;
 pub use errors::{Complaint, FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
@@ -43,7 +44,6 @@ pub(crate) use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
-pub use requirement::Requirement;
 pub(crate) use role_specs::RoleSpec;
 pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
@@ -88,8 +88,8 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 ///
 /// | step | hooks |
 /// |---|---|
-/// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
-/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
+/// | the definition is made | [`definition`](Self::definition), [`checks`](Self::checks) |
+/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`checks`](Self::checks), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility) |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
@@ -194,18 +194,20 @@ pub trait TrainingJob:
     /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
 
-    /// Returns requirements, such as a list of roles that needs a replica in at least one role. The operator checks
-    /// them, and the API server does so with rules. Default: none.
-    fn requirements() -> Vec<Requirement<Self>> {
+    /// Returns the checks of the kind beyond those that all kinds share. The operator makes them, and the API server makes
+    /// those with CEL when a job is applied, with the same messages. Default: none.
+    ///
+    /// Called with jobs that the shared checks found valid, and when the definition is made.
+    fn checks() -> Vec<Check<Self>> {
         Vec::new()
     }
 
-    /// Adds the errors of a job that the shared checks do not find. Default: nothing.
+    /// Adds the errors of a job that neither the shared checks nor [`checks`](Self::checks) find, because their text depends
+    /// on the job, or because CEL cannot say them. Default: nothing.
     ///
     /// Called only if the shared checks found no error, so `topology` is complete. A job with errors gets the condition
     /// Failed and one event with all errors, and no pods, until its spec changes. A job that already runs keeps its
-    /// pods. An error has the path of the field, the problem and the remedy. With [`rules`](Self::rules) the API server
-    /// reports the same errors when a job is applied. The result is cached until the spec, the labels or the
+    /// pods. An error has the path of the field, the problem and the remedy. The result is cached until the spec, the labels or the
     /// annotations change, so it must not depend on anything else.
     ///
     /// ```
@@ -507,20 +509,6 @@ pub trait TrainingJob:
     /// Called when a plan reaches the milestone. A condition keeps its first message.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
-    }
-
-    /// Returns CEL rules on the spec, with which an API server rejects what [`validate`](Self::validate) rejects, with
-    /// the same messages. Default: none.
-    ///
-    /// They apply to jobs in which some role has a replica. The checks that all kinds share already have rules.
-    /// [`any_replica`], [`any_with_replicas`] and [`roles_named`] return expressions with a low cost.
-    ///
-    /// # Bounds
-    /// An API server estimates the maximum cost of each rule, and rejects the definition if it is too high. A rule that
-    /// rejects jobs that `validate` accepts prevents jobs that would run. Without a rule, users see the error later,
-    /// from the operator. `testing::check_definition` (feature `testing`) finds both without a server.
-    fn rules() -> Vec<Rule> {
-        Vec::new()
     }
 
     /// Returns the custom resource definition without rules. [`admission::definition`](crate::admission::definition)

@@ -5,7 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::Validati
 use super::errors::{FieldErrors, joined};
 use super::framework::{Framework, RoleDefinition, RoleSource};
 
-/// A rule in CEL.
+/// A rule in CEL for the API server alone, such as one that compares with the old object. What the operator checks as well
+/// is a [`Check`](super::Check).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     expression: String,
@@ -19,22 +20,14 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Creates a rule that `expression` must be true. `message` has the problem and the remedy.
-    ///
-    /// To match [`FieldErrors::push`], the message is its problem and its remedy, joined by `"; "`, or only the
-    /// problem if the remedy is empty. It does not contain the path: see [`at`](Self::at).
+    /// Creates a rule on the spec that `expression` must be true. `message` has the problem and the remedy, joined by
+    /// `"; "`. It does not contain the path: see [`at`](Self::at).
     ///
     /// ```
-    /// use training_job::{FieldErrors, Rule};
-    ///
-    /// fn validate(size: i32, errors: &mut FieldErrors) {
-    ///     if size % 2 == 1 {
-    ///         errors.push("spec.size", "must be even", "add or remove 1");
-    ///     }
-    /// }
+    /// use training_job::Rule;
     ///
     /// fn rule() -> Rule {
-    ///     Rule::new("self.?size.orValue(0) % 2 == 0", "must be even; add or remove 1").at("size")
+    ///     Rule::new("self.seed == oldSelf.seed", "must not change; create another job").at("seed")
     /// }
     /// ```
     pub fn new(expression: impl Into<String>, message: impl Into<String>) -> Self {
@@ -68,28 +61,9 @@ impl Rule {
     }
 
     /// Applies the rule to each entry of the list or map `spec.<field>` instead of the spec. `self` is the entry, and
-    /// [`at`](Self::at) names a field of it. The list or map needs a bound on its size, or the rule costs too much.
-    ///
-    /// ```
-    /// use training_job::{Complaint, FieldErrors, Rule};
-    ///
-    /// const MIN_ABOVE_MAX: Complaint = Complaint {
-    ///     problem: "must be at most max",
-    ///     remedy: "lower it, or raise max",
-    /// };
-    ///
-    /// fn validate(groups: &[(i32, i32)], errors: &mut FieldErrors) {
-    ///     for (n, _) in groups.iter().enumerate().filter(|(_, (min, max))| min > max) {
-    ///         errors.push_complaint(format!("spec.groups[{n}].min"), &MIN_ABOVE_MAX);
-    ///     }
-    /// }
-    ///
-    /// fn rule() -> Rule {
-    ///     Rule::new("self.min <= self.max", MIN_ABOVE_MAX.message()).each("groups").at("min")
-    /// }
-    /// ```
+    /// [`at`](Self::at) names a field of it.
     #[must_use]
-    pub fn each(mut self, field: &'static str) -> Self {
+    pub(crate) fn each(mut self, field: &'static str) -> Self {
         self.entries = Some(field);
         self
     }

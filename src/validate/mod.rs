@@ -112,11 +112,12 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
         return;
     }
     check_environment(job, topology, errors);
-    for requirement in hook("requirements", || J::requirements()) {
-        if let Some((problem, remedy)) = requirement.violation(job, topology) {
-            errors.push(J::FRAMEWORK.roles_path(), problem, remedy);
-        }
-    }
+    hook("checks", || {
+        let checks = J::checks();
+        checks
+            .iter()
+            .for_each(|check| check.find(&J::FRAMEWORK, job, topology, errors));
+    });
     hook("validate", || job.validate(topology, errors));
     if errors.is_empty() {
         check_objects(job, topology, errors);

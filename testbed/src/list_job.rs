@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use training_job::api::{ConditionType, JobStatus, ReplicaSpec, RunPolicy, variable};
 use training_job::{
-    FailureTolerance, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
-    Replicas, Requirement, Role, RoleDefinition, RoleSpecs, SettingDefinition, Topology, TrainingJob,
+    Check, FailureTolerance, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica,
+    ReplicaNames, Replicas, Role, RoleDefinition, RoleSpecs, SettingDefinition, Topology, TrainingJob,
 };
 
 /// A job whose roles are the entries of a list.
@@ -175,13 +175,13 @@ impl TrainingJob for ListJob {
         ]
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
+    fn checks() -> Vec<Check<Self>> {
         vec![
-            Requirement::any_of(&["HEAD", "CLIENT"], "nobody hands out work", "add a HEAD").when(
+            Check::any_of(&["HEAD", "CLIENT"], "nobody hands out work", "add a HEAD").when(
                 |job| job.spec.detached != Some(true),
                 "!self.?detached.orValue(false)",
             ),
-            Requirement::at_least(
+            Check::at_least(
                 "WORKER",
                 3,
                 "so many restarts are for more workers",

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, variable};
 use training_job::{
-    Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Topology,
-    TrainingJob,
+    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 /// A job of a scheduler that hands out work, of servers that wait for it, and of workers that do it.
@@ -91,13 +90,9 @@ impl TrainingJob for ToyJob {
         ]
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
+    fn checks() -> Vec<Check<Self>> {
         let problem = "a job without a Worker would never end";
-        vec![Requirement::any_of(
-            &["Worker", "Scheduler"],
-            problem,
-            "add a Worker",
-        )]
+        vec![Check::any_of(&["Worker", "Scheduler"], problem, "add a Worker")]
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {

@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy, variable};
-use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
+use training_job::{
+    Check, FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+};
 use training_job_testing::check_definition;
 
 use training_job_testbed::ListJob;
@@ -85,8 +87,8 @@ impl TrainingJob for RuledJob {
         }
         errors.check_range("spec.level", self.spec.level, 1..=9);
     }
-    fn rules() -> Vec<Rule> {
-        RULES.with_borrow(Clone::clone)
+    fn checks() -> Vec<Check<Self>> {
+        RULES.with_borrow(|rules| rules.iter().cloned().map(Check::from).collect())
     }
 }
 

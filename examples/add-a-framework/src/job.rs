@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
 use training_job::{
-    FailureTolerance, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
+    Check, FailureTolerance, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
     Topology, TrainingJob,
 };
 use training_job_cli::{Environment, LocalPod};
@@ -102,13 +102,13 @@ impl TrainingJob for FarmJob {
     // endregion: restarts
 
     // region: validation
-    /// The operator and the API server both check these requirements. The API server rejects a job that violates one.
-    fn requirements() -> Vec<Requirement<Self>> {
+    /// The operator and the API server both make these checks.
+    fn checks() -> Vec<Check<Self>> {
         let (problem, remedy) = (
             "must have a Head, because only a Head hands out tasks",
             "add a Head with 1 replica",
         );
-        vec![Requirement::any_of(&[HEAD], problem, remedy)]
+        vec![Check::any_of(&[HEAD], problem, remedy)]
     }
     // endregion: validation
 }

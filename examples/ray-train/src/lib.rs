@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, variable};
 use training_job::{
-    Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas,
-    Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica,
+    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 const HEAD: &str = "Head";
@@ -201,34 +201,35 @@ impl TrainingJob for RayTrainJob {
     }
 
     // region: each
-    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
-        errors.check_range("spec.submitterRetries", Some(self.spec.submitter_retries), 0..=10);
-        for (n, group) in self.spec.worker_groups.iter().enumerate() {
-            let (path, replicas) = (
-                format!("spec.workerGroups[{n}].replicas"),
-                group.spec.replicas.unwrap_or(1),
-            );
-            if replicas < group.min_replicas {
-                errors.push_complaint(path, &TOO_FEW);
-            } else if replicas > group.max_replicas {
-                errors.push_complaint(path, &TOO_MANY);
-            }
-        }
-    }
-
-    fn rules() -> Vec<Rule> {
+    fn checks() -> Vec<Check<Self>> {
         let replicas = "self.?replicas.orValue(1)";
-        let at_least = format!("{replicas} >= self.minReplicas");
-        let at_most = format!("{replicas} < self.minReplicas || {replicas} <= self.maxReplicas");
-        [(at_least, TOO_FEW), (at_most, TOO_MANY)]
-            .map(|(rule, text)| {
-                Rule::new(rule, text.message())
-                    .each("workerGroups")
-                    .at("replicas")
-            })
-            .into()
+        let too_few = Check::each("workerGroups", "replicas", TOO_FEW, |job: &Self| {
+            job.groups(|group, replicas| replicas >= group.min_replicas)
+        });
+        let too_many = Check::each("workerGroups", "replicas", TOO_MANY, |job: &Self| {
+            job.groups(|group, replicas| replicas < group.min_replicas || replicas <= group.max_replicas)
+        });
+        vec![
+            too_few.cel(format!("{replicas} >= self.minReplicas")),
+            too_many.cel(format!(
+                "{replicas} < self.minReplicas || {replicas} <= self.maxReplicas"
+            )),
+        ]
     }
     // endregion: each
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        errors.check_range("spec.submitterRetries", Some(self.spec.submitter_retries), 0..=10);
+    }
+}
+
+impl RayTrainJob {
+    fn groups(&self, holds: fn(&WorkerGroup, i32) -> bool) -> Vec<bool> {
+        let groups = self.spec.worker_groups.iter();
+        groups
+            .map(|group| holds(group, group.spec.replicas.unwrap_or(1)))
+            .collect()
+    }
 }
 
 fn add_probe(container: &mut Container) {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    Framework, Milestone, Replica, Requirement, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, Framework, Milestone, Replica, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::environment::{self, WORKER};
@@ -70,8 +70,8 @@ impl TrainingJob for JAXJob {
         environment::variables(topology, replica)
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
-        vec![Requirement::any_of(
+    fn checks() -> Vec<Check<Self>> {
+        vec![Check::any_of(
             &[WORKER],
             "must have a Worker, because only workers train",
             "add one",

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use training_job::api::schema::{tidy_definition, without_default_replicas};
 use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
-    Replicas, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames,
+    ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::roles::{LAUNCHER, WORKER};
 use crate::{environment, objects, settings};
 
-const NO_SUCH_CONTAINER: [&str; 2] = [
-    "must be the name of a container of the workers",
-    "correct it, or remove the field",
-];
+const NO_SUCH_CONTAINER: Complaint = Complaint {
+    problem: "must be the name of a container of the workers",
+    remedy: "correct it, or remove the field",
+};
 
 /// A job that `mpirun` starts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -227,26 +227,15 @@ impl TrainingJob for MPIJob {
         environment::variables(replica)
     }
 
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
         let creation = self.spec.launcher_creation_policy.as_deref().unwrap_or_default();
         if !creation.is_empty() && !CREATION_POLICIES.contains(&creation) {
             errors.unknown_word("spec.launcherCreationPolicy", creation, &CREATION_POLICIES);
         }
         errors.check_range("spec.slotsPerWorker", self.spec.slots_per_worker, 1..);
-        let (Some(name), Some(workers)) = (self.main_container(), topology.role(WORKER)) else {
-            return;
-        };
-        let spec = workers.template().spec.iter();
-        if !spec
-            .flat_map(|spec| &spec.containers)
-            .any(|container| container.name == name)
-        {
-            let [problem, remedy] = NO_SUCH_CONTAINER;
-            errors.push("spec.mainContainer", problem, remedy);
-        }
     }
 
-    fn rules() -> Vec<Rule> {
+    fn checks() -> Vec<Check<Self>> {
         let specs = format!("self.{}", Self::FRAMEWORK.roles_field);
         let spec = format!("{specs}[k].template.spec");
         let has_it = format!("{spec}.containers.exists(c, c.name == self.mainContainer)");
@@ -257,7 +246,15 @@ impl TrainingJob for MPIJob {
             "!has(self.mainContainer) || self.mainContainer == \"\" || \
              {specs}.all(k, !({is_worker} && {has_template}) || {has_it})"
         );
-        vec![Rule::new(rule, NO_SUCH_CONTAINER.join("; ")).at("mainContainer")]
+        let is_known = Check::field("mainContainer", NO_SUCH_CONTAINER, |job: &Self, topology| {
+            let (Some(name), Some(workers)) = (job.main_container(), topology.role(WORKER)) else {
+                return true;
+            };
+            let spec = workers.template().spec.iter();
+            spec.flat_map(|spec| &spec.containers)
+                .any(|container| container.name == name)
+        });
+        vec![is_known.cel(rule)]
     }
 
     /// Removes the default number of replicas from the schema, because the two roles have different defaults and the

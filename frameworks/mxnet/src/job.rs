@@ -6,8 +6,8 @@ use kube::{Resource, ResourceExt};
 use serde_json::Value;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy, labels};
 use training_job::{
-    FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition,
-    RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
+    Topology, TrainingJob,
 };
 
 use crate::{Compatibility, JobMode, MXJob, definition, environment, warnings};
@@ -61,7 +61,7 @@ impl TrainingJob for MXJob {
         environment::variables(&self.spec, topology, replica)
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
+    fn checks() -> Vec<Check<Self>> {
         [
             (
                 JobMode::Train,
@@ -73,7 +73,7 @@ impl TrainingJob for MXJob {
         .map(|(mode, words, applies)| {
             let (word, usual) = (mode.word(), mode.deciding()[0]);
             let problem = format!("must have a {usual}, because an {word} job without one never ends");
-            Requirement::any_of(mode.deciding(), problem, format!("add a {usual}"))
+            Check::any_of(mode.deciding(), problem, format!("add a {usual}"))
                 .when(applies, format!("self.?jobMode.orValue(\"\") in {words}"))
         })
         .into()

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition,
-    RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
+    Topology, TrainingJob,
 };
 
 use crate::ElasticPolicy;
@@ -80,8 +80,8 @@ impl TrainingJob for PaddleJob {
         environment::variables(topology, replica)
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
-        vec![Requirement::any_of(
+    fn checks() -> Vec<Check<Self>> {
+        vec![Check::any_of(
             &[MASTER, WORKER],
             "must have a Master or a Worker",
             "add a Worker",

@@ -4,7 +4,7 @@ use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::schema;
-use training_job::{Complaint, FieldErrors, Rule, Topology, TrainingJob, any_with_replicas};
+use training_job::{Check, Complaint, FieldErrors, TrainingJob, any_with_replicas};
 
 use crate::PyTorchJob;
 use crate::environment::WORKER;
@@ -118,7 +118,7 @@ impl ElasticPolicy {
         named.filter(|backend| !backend.is_empty()).unwrap_or(C10D)
     }
 
-    pub(crate) fn check(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    pub(crate) fn check(&self, errors: &mut FieldErrors) {
         let mut at_least = |field: &str, value: Option<i32>, min: i64| {
             errors.check_range(format!("spec.elasticPolicy.{field}"), value, min..);
         };
@@ -130,30 +130,38 @@ impl ElasticPolicy {
         if !BACKENDS.contains(&self.backend()) {
             errors.unknown_word("spec.elasticPolicy.rdzvBackend", self.backend(), &BACKENDS);
         }
-        if let (Some(min), Some(max)) = (self.min_replicas, self.max_replicas)
-            && min > max
-        {
-            errors.push_complaint("spec.elasticPolicy.minReplicas", &MIN_ABOVE_MAX);
-        }
-        let max_replicas = self
-            .max_replicas
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|max_replicas| *max_replicas > 0);
-        if max_replicas.is_some_and(|max_replicas| topology.replicas(WORKER) > max_replicas) {
-            errors.push_complaint("spec.elasticPolicy.maxReplicas", &TOO_MANY_WORKERS);
-        }
     }
 
-    /// Returns the same checks as CEL rules, except those that the schema already makes.
-    pub(crate) fn rules() -> [Rule; 2] {
+    /// Returns the checks of several fields.
+    pub(crate) fn checks() -> [Check<PyTorchJob>; 2] {
         let bound = |field: &str| format!("self.?elasticPolicy.?{field}");
         let (min, max) = (bound("minReplicas"), bound("maxReplicas"));
         let in_order = format!("!{min}.hasValue() || !{max}.hasValue() || {min}.value() <= {max}.value()");
         let more = any_with_replicas(&PyTorchJob::FRAMEWORK, &[WORKER], &format!("> {max}.value()"));
         let enough = format!("!{max}.hasValue() || !{more}");
-        [
-            Rule::new(in_order, MIN_ABOVE_MAX.message()).at("elasticPolicy.minReplicas"),
-            Rule::new(enough, TOO_MANY_WORKERS.message()).at("elasticPolicy.maxReplicas"),
-        ]
+        let is_in_order = Check::field(
+            "elasticPolicy.minReplicas",
+            MIN_ABOVE_MAX,
+            |job: &PyTorchJob, _| {
+                let policy = job.spec.elastic_policy.as_ref();
+                let bounds = policy.and_then(|policy| policy.min_replicas.zip(policy.max_replicas));
+                bounds.is_none_or(|(min, max)| min <= max)
+            },
+        );
+        let has_room = Check::field(
+            "elasticPolicy.maxReplicas",
+            TOO_MANY_WORKERS,
+            |job: &PyTorchJob, topology| {
+                let max = job
+                    .spec
+                    .elastic_policy
+                    .as_ref()
+                    .and_then(|policy| policy.max_replicas);
+                // Another check rejects a maximum below 1.
+                let max = max.and_then(|max| u32::try_from(max).ok()).filter(|max| *max > 0);
+                max.is_none_or(|max| topology.replicas(WORKER) <= max)
+            },
+        );
+        [is_in_order.cel(in_order), has_room.cel(enough)]
     }
 }

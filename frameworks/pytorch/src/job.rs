@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
-    Complaint, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica,
-    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, Complaint, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica,
+    ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::ElasticPolicy;
@@ -129,48 +129,52 @@ impl TrainingJob for PyTorchJob {
         environment::variables(&self.spec, topology, replica)
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
-        vec![
-            Requirement::any_of(
+    fn checks() -> Vec<Check<Self>> {
+        let pattern = format!("^({}|0*[1-9][0-9]*)$", WORDS.join("|"));
+        let known = Check::field("nprocPerNode", INVALID_PROCESSES, |job: &Self, _| {
+            let is_known = |text: &str| WORDS.contains(&text) || number(text).is_some();
+            job.spec.nproc_per_node.as_deref().is_none_or(is_known)
+        });
+        let one = Check::field(
+            "elasticPolicy.nProcPerNode",
+            TWO_NUMBERS_OF_PROCESSES,
+            |job: &Self, _| {
+                let of_policy = job
+                    .spec
+                    .elastic_policy
+                    .as_ref()
+                    .and_then(|policy| policy.n_proc_per_node);
+                of_policy.is_none() || job.spec.nproc_per_node.is_none()
+            },
+        );
+        let mut checks = vec![
+            known.cel(format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")")),
+            one.cel("!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)"),
+        ];
+        checks.extend(ElasticPolicy::checks());
+        checks.extend([
+            Check::any_of(
                 &[MASTER, WORKER],
                 "must have a Master or a Worker",
                 "add a Worker",
             ),
-            Requirement::any_of(
+            Check::any_of(
                 &[WORKER],
                 "must have a Worker, because the workers of an elastic job meet at worker 0",
                 "add a Worker, or remove spec.elasticPolicy",
             )
-            .when(|job| job.spec.elastic_policy.is_some(), "has(self.elasticPolicy)"),
-        ]
+            .when(
+                |job: &Self| job.spec.elastic_policy.is_some(),
+                "has(self.elasticPolicy)",
+            ),
+        ]);
+        checks
     }
 
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if let Some(processes) = &self.spec.nproc_per_node
-            && !WORDS.contains(&processes.as_str())
-            && number(processes).is_none()
-        {
-            errors.push_complaint("spec.nprocPerNode", &INVALID_PROCESSES);
-        }
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
         if let Some(policy) = &self.spec.elastic_policy {
-            policy.check(topology, errors);
-            if policy.n_proc_per_node.is_some() && self.spec.nproc_per_node.is_some() {
-                errors.push_complaint("spec.elasticPolicy.nProcPerNode", &TWO_NUMBERS_OF_PROCESSES);
-            }
+            policy.check(errors);
         }
-    }
-
-    fn rules() -> Vec<Rule> {
-        let pattern = format!("^({}|0*[1-9][0-9]*)$", WORDS.join("|"));
-        let known = format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")");
-        let one =
-            "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
-        let mut rules = vec![
-            Rule::new(known, INVALID_PROCESSES.message()).at("nprocPerNode"),
-            Rule::new(one, TWO_NUMBERS_OF_PROCESSES.message()).at("elasticPolicy.nProcPerNode"),
-        ];
-        rules.extend(ElasticPolicy::rules());
-        rules
     }
 
     fn warn(&self, topology: &Topology<'_>, found: &mut FieldErrors) {

@@ -5,11 +5,11 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, SuccessPolicy};
+use training_job::roles_named;
 use training_job::{
-    Complaint, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
-    Requirement, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, Complaint, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState,
+    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
-use training_job::{Rule, roles_named};
 
 use crate::environment::{self, PS, WORKER};
 
@@ -107,25 +107,23 @@ impl TrainingJob for TFJob {
         environment::variables(topology, replica, self.has_dynamic_workers())
     }
 
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
         errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
-        let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
-        if topology.roles.iter().filter(is_chief).count() > 1 {
-            errors.push_complaint(Self::FRAMEWORK.roles_path(), &TWO_CHIEFS);
-        }
     }
 
-    fn rules() -> Vec<Rule> {
-        let one_chief = format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS));
-        vec![Rule::new(one_chief, TWO_CHIEFS.message()).at(Self::FRAMEWORK.roles_field)]
-    }
-
-    fn requirements() -> Vec<Requirement<Self>> {
-        vec![Requirement::any_of(
-            &DECIDING,
-            "must have a Chief, Master or Worker, because a TFJob without them never ends",
-            "add a Worker",
-        )]
+    fn checks() -> Vec<Check<Self>> {
+        let one_chief = Check::field(Self::FRAMEWORK.roles_field, TWO_CHIEFS, |_, topology| {
+            let chiefs = topology.roles.iter().filter(|role| CHIEFS.contains(&role.name()));
+            chiefs.count() < 2
+        });
+        vec![
+            one_chief.cel(format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS))),
+            Check::any_of(
+                &DECIDING,
+                "must have a Chief, Master or Worker, because a TFJob without them never ends",
+                "add a Worker",
+            ),
+        ]
     }
 
     /// The chief decides if there is one. Otherwise worker 0 decides, because it does the chief's work, or with

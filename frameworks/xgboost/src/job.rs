@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Topology,
-    TrainingJob,
+    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::environment::{self, MASTER, WORKER};
@@ -76,8 +75,8 @@ impl TrainingJob for XGBoostJob {
         environment::variables(topology, replica)
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
-        vec![Requirement::any_of(
+    fn checks() -> Vec<Check<Self>> {
+        vec![Check::any_of(
             &[MASTER],
             "must have a Master, because it is rank 0 and the workers connect to its address",
             "add a Master with 1 replica",

@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, variable};
 use training_job::{
-    Complaint, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role,
-    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, Complaint, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Role, RoleDefinition,
+    RoleSpecs, Topology, TrainingJob,
 };
 
 use super::spec::{MODES, MxJob, MxJobStatus};
@@ -97,38 +97,33 @@ impl TrainingJob for MxJob {
         ]
     }
 
-    fn requirements() -> Vec<Requirement<Self>> {
+    fn checks() -> Vec<Check<Self>> {
         let needs = |role: &'static str| {
             let problem = format!("must have a {role}, because jobMode is dist");
             let remedy = format!("add one, or set jobMode to {}", MODES[0]);
-            Requirement::at_least(role, 1, problem, remedy)
+            Check::at_least(role, 1, problem, remedy)
                 .when(Self::is_dist, "has(self.jobMode) && self.jobMode == \"dist\"")
         };
-        [SCHEDULER, SERVER, WORKER].map(needs).into()
-    }
-
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        runtime_id::check(self.spec.runtime_id.as_deref(), errors);
-        match self.spec.job_mode.as_str() {
-            "dist" => {}
-            "local" => {
-                let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
-                if !topology.roles.iter().all(is_fine) {
-                    errors.push_complaint(Self::FRAMEWORK.roles_path(), &NOT_LOCAL);
-                }
-            }
-            other => errors.unknown_word("spec.jobMode", other, &MODES),
-        }
-    }
-
-    fn rules() -> Vec<Rule> {
+        let local = Check::field(Self::FRAMEWORK.roles_field, NOT_LOCAL, |job: &Self, topology| {
+            let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
+            job.spec.job_mode != "local" || topology.roles.iter().all(is_fine)
+        });
         let is_worker = "(!has(k.mxReplicaType) || k.mxReplicaType.lowerAscii() == \"worker\")";
         let is_one = "(!has(k.replicas) || k.replicas == 1)";
         let is_local = "has(self.jobMode) && self.jobMode == \"local\"";
         let one_worker = format!("!({is_local}) || self.replicaSpecs.all(k, {is_worker} && {is_one})");
-        let mut rules = vec![Rule::new(one_worker, NOT_LOCAL.message()).at(Self::FRAMEWORK.roles_field)];
-        rules.extend(runtime_id::rules("RuntimeId"));
-        rules
+        let mut checks = vec![local.cel(one_worker)];
+        checks.extend(runtime_id::rules("RuntimeId").map(Check::from));
+        checks.extend([SCHEDULER, SERVER, WORKER].map(needs));
+        checks
+    }
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        runtime_id::check(self.spec.runtime_id.as_deref(), errors);
+        match self.spec.job_mode.as_str() {
+            "dist" | "local" => {}
+            other => errors.unknown_word("spec.jobMode", other, &MODES),
+        }
     }
 
     /// The scheduler waits for all servers and workers.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy};
 use training_job::{
-    Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas,
-    Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames,
+    Replicas, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use super::spec::{SERVICE_TYPES, TfJob, TfJobStatus};
@@ -93,26 +93,29 @@ impl TrainingJob for TfJob {
         let Some(board) = &self.spec.tensorboard else {
             return;
         };
-        if board.log_dir.is_empty() {
-            errors.push_complaint("spec.tensorboard.logDir", &NO_LOGS);
-        }
         let type_ = board.service_type();
         if !SERVICE_TYPES.contains(&type_) {
             errors.unknown_word("spec.tensorboard.serviceType", type_, &SERVICE_TYPES);
         }
     }
 
-    fn rules() -> Vec<Rule> {
+    fn checks() -> Vec<Check<Self>> {
         let is_ps = |field: &str| format!("has(k.{field}) && k.{field}.lowerAscii() == \"ps\"");
         let is_ps = [is_ps("tfReplicaType"), is_ps("tf_replica_type")].join(" || ");
         let templates = format!("self.replicaSpecs.all(k, has(k.template) || {is_ps})");
-        let logs = "!has(self.tensorboard) || self.tensorboard.logDir != \"\"";
-        let mut rules = vec![
-            Rule::new(templates, NO_CONTAINER).at(Self::FRAMEWORK.roles_field),
-            Rule::new(logs, NO_LOGS.message()).at("tensorboard.logDir"),
+        let logs = Check::field("tensorboard.logDir", NO_LOGS, |job: &Self, _| {
+            let mut boards = job.spec.tensorboard.iter();
+            boards.all(|board| !board.log_dir.is_empty())
+        });
+        let mut checks = vec![
+            Rule::new(templates, NO_CONTAINER)
+                .at(Self::FRAMEWORK.roles_field)
+                .into(),
+            logs.cel("!has(self.tensorboard) || self.tensorboard.logDir != \"\""),
         ];
-        rules.extend(["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules));
-        rules
+        let of_id = ["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules);
+        checks.extend(of_id.map(Check::from));
+        checks
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
