@@ -95,7 +95,7 @@ const FILES: [(&str, &str); 13] = [
     ("tests/story.rs", include_str!("template/tests_story.rs")),
 ];
 
-/// Writes the package.
+/// Writes the files of the package, and prints what to do with it.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let directory = &arguments.directory;
     let failed = |path: &Path, why: &dyn std::fmt::Display| Failure::new(&path.display().to_string(), why);
