@@ -1,6 +1,6 @@
 //! Checks of a job, each declared once: validation makes them, and the API server by a rule with the same message.
 
-use super::errors::{Complaint, FieldErrors, joined};
+use super::errors::{FieldErrors, joined};
 use super::rule::any_with_replicas;
 use super::{Framework, Rule, Topology};
 
@@ -14,19 +14,19 @@ use super::{Framework, Rule, Topology};
 /// # struct FarmJob { spec: FarmSpec }
 /// # struct FarmSpec { detached: bool, seeds: i32, groups: Vec<Group> }
 /// # struct Group { min: i32, max: i32 }
-/// use training_job::{Check, Complaint};
-///
-/// const ODD: Complaint = Complaint { problem: "must be even", remedy: "add or remove 1" };
-/// const MIN_ABOVE_MAX: Complaint = Complaint { problem: "must be at most max", remedy: "lower it, or raise max" };
+/// use training_job::Check;
 ///
 /// let checks: Vec<Check<FarmJob>> = vec![
 ///     Check::any_of(&["Head", "Client"], "must have a Head or a Client", "add a Head with 1 replica")
 ///         .when(|job: &FarmJob| !job.spec.detached, "!self.?detached.orValue(false)"),
 ///     Check::at_least("Worker", 2, "must have at least 2 workers if detached", "add a worker")
 ///         .when(|job: &FarmJob| job.spec.detached, "self.?detached.orValue(false)"),
-///     Check::field("seeds", ODD, |job: &FarmJob, _| job.spec.seeds % 2 == 0).cel("self.?seeds.orValue(0) % 2 == 0"),
-///     Check::each("groups", "min", MIN_ABOVE_MAX, |job: &FarmJob| job.spec.groups.iter().map(|group| group.min <= group.max).collect())
-///         .cel("self.min <= self.max"),
+///     Check::field("seeds", "must be even", "add or remove 1", "self.?seeds.orValue(0) % 2 == 0", |job, _| {
+///         job.spec.seeds % 2 == 0
+///     }),
+///     Check::each("groups", "min", "must be at most max", "lower it, or raise max", "self.min <= self.max", |job| {
+///         job.spec.groups.iter().map(|group| group.min <= group.max).collect()
+///     }),
 /// ];
 /// ```
 #[derive(Debug)]
@@ -35,7 +35,6 @@ pub struct Check<J> {
     problem: String,
     remedy: String,
     condition: Option<Condition<J>>,
-    cel: Option<String>,
 }
 
 #[derive(Debug)]
@@ -47,11 +46,13 @@ enum Test<J> {
     },
     Field {
         field: String,
+        cel: String,
         holds: fn(&J, &Topology<'_>) -> bool,
     },
     Entries {
         list: &'static str,
         field: String,
+        cel: String,
         hold: fn(&J) -> Vec<bool>,
     },
     Server(Rule),
@@ -93,33 +94,50 @@ impl<J> Check<J> {
     }
 
     /// Requires that `holds` is true. `field` is the field of the spec that the error names, such as
-    /// `elasticPolicy.minReplicas`.
+    /// `elasticPolicy.minReplicas`. `cel` is the same condition in CEL, with the spec as `self`: the API server checks it
+    /// when a job is applied. What CEL cannot say belongs into [`TrainingJob::validate`](super::TrainingJob::validate).
+    ///
+    /// The CEL applies to jobs in which some role has a replica. [`any_replica`](crate::any_replica),
+    /// [`any_with_replicas`](crate::any_with_replicas) and [`roles_named`](crate::roles_named) return expressions with a low
+    /// cost.
+    ///
+    /// # Bounds
+    /// An API server estimates the maximum cost of each rule, and rejects the definition if it is too high. CEL that
+    /// rejects jobs that `holds` accepts prevents jobs that would run. `training_job_testing::check_definition` finds both
+    /// without a server.
     pub fn field(
         field: impl Into<String>,
-        complaint: Complaint,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+        cel: impl Into<String>,
         holds: fn(&J, &Topology<'_>) -> bool,
     ) -> Self {
         let test = Test::Field {
             field: field.into(),
+            cel: cel.into(),
             holds,
         };
-        Self::new(test, complaint.problem.to_owned(), complaint.remedy.to_owned())
+        Self::new(test, problem.into(), remedy.into())
     }
 
     /// Requires that each entry of the list `spec.<list>` holds. `hold` returns a value for each entry, in the order of the
-    /// list. The error names the field `field` of an entry that does not hold.
+    /// list. The error names the field `field` of an entry that does not hold. `cel` is the condition of one entry, with
+    /// the entry as `self`. The list needs a bound on its size, or the CEL costs too much.
     pub fn each(
         list: &'static str,
         field: impl Into<String>,
-        complaint: Complaint,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+        cel: impl Into<String>,
         hold: fn(&J) -> Vec<bool>,
     ) -> Self {
         let test = Test::Entries {
             list,
             field: field.into(),
+            cel: cel.into(),
             hold,
         };
-        Self::new(test, complaint.problem.to_owned(), complaint.remedy.to_owned())
+        Self::new(test, problem.into(), remedy.into())
     }
 
     fn new(test: Test<J>, problem: String, remedy: String) -> Self {
@@ -128,26 +146,7 @@ impl<J> Check<J> {
             problem,
             remedy,
             condition: None,
-            cel: None,
         }
-    }
-
-    /// Sets the same check in CEL, with the spec as `self`, or the entry for [`each`](Self::each). The API server makes it
-    /// when a job is applied. Without it, users see the error later, from the operator. Checks of roles have CEL of their
-    /// own.
-    ///
-    /// It applies to jobs in which some role has a replica. [`any_replica`](crate::any_replica),
-    /// [`any_with_replicas`](crate::any_with_replicas) and [`roles_named`](crate::roles_named) return expressions with a low
-    /// cost.
-    ///
-    /// # Bounds
-    /// An API server estimates the maximum cost of each rule, and rejects the definition if it is too high. A list needs a
-    /// bound on its size. CEL that rejects jobs that this check accepts prevents jobs that would run.
-    /// `training_job_testing::check_definition` finds both without a server.
-    #[must_use]
-    pub fn cel(mut self, expression: impl Into<String>) -> Self {
-        self.cel = Some(expression.into());
-        self
     }
 
     /// Restricts the check to jobs for which `applies` is true. `cel` is the same condition in CEL, with the spec as
@@ -179,12 +178,14 @@ impl<J> Check<J> {
                     add(framework.roles_path());
                 }
             }
-            Test::Field { field, holds } => {
+            Test::Field { field, holds, .. } => {
                 if !holds(job, topology) {
                     add(format!("spec.{field}"));
                 }
             }
-            Test::Entries { list, field, hold } => {
+            Test::Entries {
+                list, field, hold, ..
+            } => {
                 let entries = hold(job).into_iter().enumerate();
                 for (n, _) in entries.filter(|(_, holds)| !holds) {
                     add(format!("spec.{list}[{n}].{field}"));
@@ -194,7 +195,7 @@ impl<J> Check<J> {
         }
     }
 
-    /// Returns the check as a rule, if it can be said in CEL.
+    /// Returns the check as a rule, unless it depends on an entry and on the spec.
     pub(crate) fn rule(self, framework: &Framework) -> Option<Rule> {
         let condition = self.condition.as_ref().map(|condition| &condition.cel);
         let message = joined(&self.problem, &self.remedy);
@@ -210,9 +211,9 @@ impl<J> Check<J> {
                     field => rule.at(field),
                 }
             }
-            Test::Field { field, .. } => Rule::new(unless(self.cel?), message).at(&field),
-            Test::Entries { list, field, .. } => match condition {
-                None => Rule::new(self.cel?, message).each(list).at(&field),
+            Test::Field { field, cel, .. } => Rule::new(unless(cel), message).at(&field),
+            Test::Entries { list, field, cel, .. } => match condition {
+                None => Rule::new(cel, message).each(list).at(&field),
                 Some(_) => return None,
             },
             Test::Server(rule) => rule,

@@ -121,7 +121,7 @@ impl TrainingJob for GroupJob {
     /// The hosts, the workers that have joined, and the message of the last worker that ended.
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
         let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
-            // A key that the hook leaves out keeps its value, so both are always there.
+        // A key that the hook leaves out keeps its value, so both are always there.
         let mut data = json!({"hosts": hosts, "joined": "", "message": ""});
         let workers = replicas.roles().iter().filter(|of| of.role.class() == "Worker");
         for worker in workers.flat_map(|of| {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, variable};
 use training_job::{
-    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica,
-    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas, Role,
+    RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 const HEAD: &str = "Head";
@@ -22,15 +22,6 @@ const DASHBOARD: (&str, i32) = ("dashboard", 8265);
 
 /// The members of the cluster, for programs that do not ask Ray.
 const MEMBERS: ObjectKind = ObjectKind::of::<ConfigMap>();
-
-const TOO_FEW: Complaint = Complaint {
-    problem: "must be at least minReplicas",
-    remedy: "raise it, or lower minReplicas",
-};
-const TOO_MANY: Complaint = Complaint {
-    problem: "must be at most maxReplicas",
-    remedy: "lower it, or raise maxReplicas",
-};
 
 /// A training on a Ray cluster that exists as long as the job.
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -203,17 +194,29 @@ impl TrainingJob for RayTrainJob {
     // region: each
     fn checks() -> Vec<Check<Self>> {
         let replicas = "self.?replicas.orValue(1)";
-        let too_few = Check::each("workerGroups", "replicas", TOO_FEW, |job: &Self| {
-            job.groups(|group, replicas| replicas >= group.min_replicas)
-        });
-        let too_many = Check::each("workerGroups", "replicas", TOO_MANY, |job: &Self| {
-            job.groups(|group, replicas| replicas < group.min_replicas || replicas <= group.max_replicas)
-        });
+        let at_least = format!("{replicas} >= self.minReplicas");
+        let at_most = format!("{replicas} < self.minReplicas || {replicas} <= self.maxReplicas");
         vec![
-            too_few.cel(format!("{replicas} >= self.minReplicas")),
-            too_many.cel(format!(
-                "{replicas} < self.minReplicas || {replicas} <= self.maxReplicas"
-            )),
+            Check::each(
+                "workerGroups",
+                "replicas",
+                "must be at least minReplicas",
+                "raise it, or lower minReplicas",
+                at_least,
+                |job| job.groups(|group, replicas| replicas >= group.min_replicas),
+            ),
+            Check::each(
+                "workerGroups",
+                "replicas",
+                "must be at most maxReplicas",
+                "lower it, or raise maxReplicas",
+                at_most,
+                |job| {
+                    job.groups(|group, replicas| {
+                        replicas < group.min_replicas || replicas <= group.max_replicas
+                    })
+                },
+            ),
         ]
     }
     // endregion: each

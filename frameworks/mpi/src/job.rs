@@ -10,17 +10,12 @@ use serde::{Deserialize, Serialize};
 use training_job::api::schema::{tidy_definition, without_default_replicas};
 use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames,
-    ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
+    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::roles::{LAUNCHER, WORKER};
 use crate::{environment, objects, settings};
-
-const NO_SUCH_CONTAINER: Complaint = Complaint {
-    problem: "must be the name of a container of the workers",
-    remedy: "correct it, or remove the field",
-};
 
 /// A job that `mpirun` starts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -246,15 +241,19 @@ impl TrainingJob for MPIJob {
             "!has(self.mainContainer) || self.mainContainer == \"\" || \
              {specs}.all(k, !({is_worker} && {has_template}) || {has_it})"
         );
-        let is_known = Check::field("mainContainer", NO_SUCH_CONTAINER, |job: &Self, topology| {
-            let (Some(name), Some(workers)) = (job.main_container(), topology.role(WORKER)) else {
-                return true;
-            };
-            let spec = workers.template().spec.iter();
-            spec.flat_map(|spec| &spec.containers)
-                .any(|container| container.name == name)
-        });
-        vec![is_known.cel(rule)]
+        vec![Check::field(
+            "mainContainer",
+            "must be the name of a container of the workers",
+            "correct it, or remove the field",
+            rule,
+            |job, topology| {
+                let (Some(name), Some(workers)) = (job.main_container(), topology.role(WORKER)) else {
+                    return true;
+                };
+                let mut containers = workers.template().spec.iter().flat_map(|spec| &spec.containers);
+                containers.any(|container| container.name == name)
+            },
+        )]
     }
 
     /// Removes the default number of replicas from the schema, because the two roles have different defaults and the

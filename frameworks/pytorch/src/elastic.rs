@@ -4,7 +4,7 @@ use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::schema;
-use training_job::{Check, Complaint, FieldErrors, TrainingJob, any_with_replicas};
+use training_job::{Check, FieldErrors, TrainingJob, any_with_replicas};
 
 use crate::PyTorchJob;
 use crate::environment::WORKER;
@@ -12,16 +12,6 @@ use crate::environment::WORKER;
 /// The default backend. Its server runs in one of the workers.
 const C10D: &str = "c10d";
 const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
-
-const MIN_ABOVE_MAX: Complaint = Complaint {
-    problem: "must be at most maxReplicas",
-    remedy: "lower it, or raise maxReplicas",
-};
-
-const TOO_MANY_WORKERS: Complaint = Complaint {
-    problem: "must be at least the number of workers, because further workers would not train",
-    remedy: "raise it, or use fewer workers",
-};
 
 /// The bounds for the number of workers, and the place of their rendezvous.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -131,37 +121,43 @@ impl ElasticPolicy {
             errors.unknown_word("spec.elasticPolicy.rdzvBackend", self.backend(), &BACKENDS);
         }
     }
+}
 
-    /// Returns the checks of several fields.
-    pub(crate) fn checks() -> [Check<PyTorchJob>; 2] {
-        let bound = |field: &str| format!("self.?elasticPolicy.?{field}");
-        let (min, max) = (bound("minReplicas"), bound("maxReplicas"));
-        let in_order = format!("!{min}.hasValue() || !{max}.hasValue() || {min}.value() <= {max}.value()");
-        let more = any_with_replicas(&PyTorchJob::FRAMEWORK, &[WORKER], &format!("> {max}.value()"));
-        let enough = format!("!{max}.hasValue() || !{more}");
-        let is_in_order = Check::field(
+impl PyTorchJob {
+    /// Returns a part of the elastic policy, if it is set.
+    pub(crate) fn elastic<T>(&self, part: fn(&ElasticPolicy) -> Option<T>) -> Option<T> {
+        self.spec.elastic_policy.as_ref().and_then(part)
+    }
+}
+
+/// Returns the checks of several fields.
+pub(crate) fn checks() -> [Check<PyTorchJob>; 2] {
+    let bound = |field: &str| format!("self.?elasticPolicy.?{field}");
+    let (min, max) = (bound("minReplicas"), bound("maxReplicas"));
+    let in_order = format!("!{min}.hasValue() || !{max}.hasValue() || {min}.value() <= {max}.value()");
+    let more = any_with_replicas(&PyTorchJob::FRAMEWORK, &[WORKER], &format!("> {max}.value()"));
+    let enough = format!("!{max}.hasValue() || !{more}");
+    [
+        Check::field(
             "elasticPolicy.minReplicas",
-            MIN_ABOVE_MAX,
+            "must be at most maxReplicas",
+            "lower it, or raise maxReplicas",
+            in_order,
             |job: &PyTorchJob, _| {
-                let policy = job.spec.elastic_policy.as_ref();
-                let bounds = policy.and_then(|policy| policy.min_replicas.zip(policy.max_replicas));
+                let bounds = job.elastic(|policy| policy.min_replicas.zip(policy.max_replicas));
                 bounds.is_none_or(|(min, max)| min <= max)
             },
-        );
-        let has_room = Check::field(
+        ),
+        Check::field(
             "elasticPolicy.maxReplicas",
-            TOO_MANY_WORKERS,
-            |job: &PyTorchJob, topology| {
-                let max = job
-                    .spec
-                    .elastic_policy
-                    .as_ref()
-                    .and_then(|policy| policy.max_replicas);
+            "must be at least the number of workers, because further workers would not train",
+            "raise it, or use fewer workers",
+            enough,
+            |job, topology| {
+                let max = job.elastic(|policy| policy.max_replicas);
                 // Another check rejects a maximum below 1.
-                let max = max.and_then(|max| u32::try_from(max).ok()).filter(|max| *max > 0);
-                max.is_none_or(|max| topology.replicas(WORKER) <= max)
+                max.is_none_or(|max| max < 1 || i64::from(topology.replicas(WORKER)) <= max.into())
             },
-        );
-        [is_in_order.cel(in_order), has_room.cel(enough)]
-    }
+        ),
+    ]
 }

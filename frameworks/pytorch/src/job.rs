@@ -6,24 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
-    Check, Complaint, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica,
-    ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaState,
+    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
-use crate::ElasticPolicy;
 use crate::environment::{self, MASTER, WORKER};
+use crate::{ElasticPolicy, elastic};
 use crate::{objects, waiting, warnings};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
-const INVALID_PROCESSES: Complaint = Complaint {
-    problem: "must be auto, cpu, gpu, or a number of 1 or more in quotes",
-    remedy: "use auto for a process per GPU, or per CPU without GPUs",
-};
-const TWO_NUMBERS_OF_PROCESSES: Complaint = Complaint {
-    problem: "must not be set together with spec.nprocPerNode, which replaces it",
-    remedy: "remove it",
-};
-
 /// A distributed job of PyTorch.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -131,27 +122,32 @@ impl TrainingJob for PyTorchJob {
 
     fn checks() -> Vec<Check<Self>> {
         let pattern = format!("^({}|0*[1-9][0-9]*)$", WORDS.join("|"));
-        let known = Check::field("nprocPerNode", INVALID_PROCESSES, |job: &Self, _| {
-            let is_known = |text: &str| WORDS.contains(&text) || number(text).is_some();
-            job.spec.nproc_per_node.as_deref().is_none_or(is_known)
-        });
-        let one = Check::field(
-            "elasticPolicy.nProcPerNode",
-            TWO_NUMBERS_OF_PROCESSES,
-            |job: &Self, _| {
-                let of_policy = job
-                    .spec
-                    .elastic_policy
-                    .as_ref()
-                    .and_then(|policy| policy.n_proc_per_node);
-                of_policy.is_none() || job.spec.nproc_per_node.is_none()
-            },
-        );
+        let known = format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")");
+        let one =
+            "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
         let mut checks = vec![
-            known.cel(format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")")),
-            one.cel("!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)"),
+            Check::field(
+                "nprocPerNode",
+                "must be auto, cpu, gpu, or a number of 1 or more in quotes",
+                "use auto for a process per GPU, or per CPU without GPUs",
+                known,
+                |job: &Self, _| {
+                    let is_known = |text: &str| WORDS.contains(&text) || number(text).is_some();
+                    job.spec.nproc_per_node.as_deref().is_none_or(is_known)
+                },
+            ),
+            Check::field(
+                "elasticPolicy.nProcPerNode",
+                "must not be set together with spec.nprocPerNode, which replaces it",
+                "remove it",
+                one,
+                |job, _| {
+                    job.spec.nproc_per_node.is_none()
+                        || job.elastic(|policy| policy.n_proc_per_node).is_none()
+                },
+            ),
         ];
-        checks.extend(ElasticPolicy::checks());
+        checks.extend(elastic::checks());
         checks.extend([
             Check::any_of(
                 &[MASTER, WORKER],

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::roles_named;
 use training_job::{
-    Check, Complaint, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState,
-    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
+    Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::environment::{self, PS, WORKER};
@@ -18,11 +18,6 @@ const CHIEFS: [&str; 2] = ["Chief", "Master"];
 const EVALUATOR: &str = "Evaluator";
 /// A job must have one of these roles.
 const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
-
-const TWO_CHIEFS: Complaint = Complaint {
-    problem: "must not have both Chief and Master, which are names of one role",
-    remedy: "remove one of them",
-};
 
 /// A distributed job of TensorFlow.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,12 +107,18 @@ impl TrainingJob for TFJob {
     }
 
     fn checks() -> Vec<Check<Self>> {
-        let one_chief = Check::field(Self::FRAMEWORK.roles_field, TWO_CHIEFS, |_, topology| {
-            let chiefs = topology.roles.iter().filter(|role| CHIEFS.contains(&role.name()));
-            chiefs.count() < 2
-        });
+        let one_chief = format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS));
         vec![
-            one_chief.cel(format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS))),
+            Check::field(
+                Self::FRAMEWORK.roles_field,
+                "must not have both Chief and Master, which are names of one role",
+                "remove one of them",
+                one_chief,
+                |_, topology| {
+                    let chiefs = topology.roles.iter().filter(|role| CHIEFS.contains(&role.name()));
+                    chiefs.count() < 2
+                },
+            ),
             Check::any_of(
                 &DECIDING,
                 "must have a Chief, Master or Worker, because a TFJob without them never ends",

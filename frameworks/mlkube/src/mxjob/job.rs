@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, variable};
 use training_job::{
-    Check, Complaint, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Role, RoleDefinition,
-    RoleSpecs, Topology, TrainingJob,
+    Check, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Role, RoleDefinition, RoleSpecs,
+    Topology, TrainingJob,
 };
 
 use super::spec::{MODES, MxJob, MxJobStatus};
@@ -22,11 +22,6 @@ const SERVER: &str = "SERVER";
 const WORKER: &str = "WORKER";
 
 const PORT: &str = "ps-root-port";
-
-const NOT_LOCAL: Complaint = Complaint {
-    problem: "must have one WORKER and no other replicas, because jobMode is local",
-    remedy: "remove the others, or set jobMode to dist",
-};
 
 impl MxJob {
     fn is_dist(&self) -> bool {
@@ -104,15 +99,20 @@ impl TrainingJob for MxJob {
             Check::at_least(role, 1, problem, remedy)
                 .when(Self::is_dist, "has(self.jobMode) && self.jobMode == \"dist\"")
         };
-        let local = Check::field(Self::FRAMEWORK.roles_field, NOT_LOCAL, |job: &Self, topology| {
-            let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
-            job.spec.job_mode != "local" || topology.roles.iter().all(is_fine)
-        });
         let is_worker = "(!has(k.mxReplicaType) || k.mxReplicaType.lowerAscii() == \"worker\")";
         let is_one = "(!has(k.replicas) || k.replicas == 1)";
         let is_local = "has(self.jobMode) && self.jobMode == \"local\"";
         let one_worker = format!("!({is_local}) || self.replicaSpecs.all(k, {is_worker} && {is_one})");
-        let mut checks = vec![local.cel(one_worker)];
+        let mut checks = vec![Check::field(
+            Self::FRAMEWORK.roles_field,
+            "must have one WORKER and no other replicas, because jobMode is local",
+            "remove the others, or set jobMode to dist",
+            one_worker,
+            |job: &Self, topology| {
+                let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
+                job.spec.job_mode != "local" || topology.roles.iter().all(is_fine)
+            },
+        )];
         checks.extend(runtime_id::rules("RuntimeId").map(Check::from));
         checks.extend([SCHEDULER, SERVER, WORKER].map(needs));
         checks

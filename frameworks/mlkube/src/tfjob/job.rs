@@ -10,8 +10,8 @@ use serde_json::Value;
 use training_job::api::schema::tidy_definition;
 use training_job::api::{JobStatus, RestartScope, RunPolicy};
 use training_job::{
-    Check, Complaint, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames,
-    Replicas, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Check, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas,
+    Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use super::spec::{SERVICE_TYPES, TfJob, TfJobStatus};
@@ -24,10 +24,6 @@ const WORKER: &str = "WORKER";
 
 const PORT: &str = "tf-port";
 
-const NO_LOGS: Complaint = Complaint {
-    problem: "must not be empty",
-    remedy: "set the directory of the logs",
-};
 /// The text of validation for a template without containers.
 const NO_CONTAINER: &str = "must have a container; add one named \"tensorflow\"";
 
@@ -103,15 +99,23 @@ impl TrainingJob for TfJob {
         let is_ps = |field: &str| format!("has(k.{field}) && k.{field}.lowerAscii() == \"ps\"");
         let is_ps = [is_ps("tfReplicaType"), is_ps("tf_replica_type")].join(" || ");
         let templates = format!("self.replicaSpecs.all(k, has(k.template) || {is_ps})");
-        let logs = Check::field("tensorboard.logDir", NO_LOGS, |job: &Self, _| {
-            let mut boards = job.spec.tensorboard.iter();
-            boards.all(|board| !board.log_dir.is_empty())
-        });
+        let logs = "!has(self.tensorboard) || self.tensorboard.logDir != \"\"";
         let mut checks = vec![
             Rule::new(templates, NO_CONTAINER)
                 .at(Self::FRAMEWORK.roles_field)
                 .into(),
-            logs.cel("!has(self.tensorboard) || self.tensorboard.logDir != \"\""),
+            Check::field(
+                "tensorboard.logDir",
+                "must not be empty",
+                "set the directory of the logs",
+                logs,
+                |job: &Self, _| {
+                    job.spec
+                        .tensorboard
+                        .as_ref()
+                        .is_none_or(|board| !board.log_dir.is_empty())
+                },
+            ),
         ];
         let of_id = ["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules);
         checks.extend(of_id.map(Check::from));
