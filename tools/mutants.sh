@@ -24,13 +24,13 @@ export CARGO_TARGET_DIR="$root/target" CARGO_INCREMENTAL=1 INSTA_UPDATE=no
 mutants() {
 	area=$1 glob=$2 packages=$3 again=$4
 	shift 4
-	(cd "$tree" && cargo test --quiet --profile mutants $packages "$@")
+	(cd "$tree" && cargo test --quiet --profile mutants --all-features $packages "$@")
 	only=
 	for package in $packages; do case $package in -p) ;; *) only="$only --test-package=$package" ;; esac; done
 	arguments=
 	for test in "$@"; do arguments="$arguments --cargo-arg=$test"; done
 	# The next pass reports the survivors.
-	(cd "$tree" && cargo mutants --in-place --workspace --no-shuffle --baseline=skip --timeout=120 \
+	(cd "$tree" && cargo mutants --in-place --workspace --all-features --no-shuffle --baseline=skip --timeout=120 \
 		--file="$glob" --output="$root/$area" $changed $again $only $arguments) || [ $? -eq 2 ]
 }
 
