@@ -44,7 +44,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job' '' --test=plan
-		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=kind --test=controller
+		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=contract --test=kind --test=controller
 		;;
 	gangs)
 		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,crates/training-job-controller/src/freed_capacity.rs}'

@@ -252,6 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn times_more_than_a_day_ahead_become_the_present() {
+        let now = Timestamp::UNIX_EPOCH;
+        let ahead = |hours| Some(Time(now + SignedDuration::from_hours(hours)));
+        let mut status = JobStatus {
+            start_time: ahead(48),
+            completion_time: ahead(24),
+            ..JobStatus::default()
+        };
+        correct_future_times(&mut status, &ObjectMeta::default(), now);
+        assert_eq!((status.start_time, status.completion_time), (ahead(0), ahead(24)));
+    }
+
+    #[test]
     fn a_pod_is_outdated_behind_its_attempt_or_far_ahead_of_it() {
         for (made_for, attempt, outdated) in [
             (0, 0, false),

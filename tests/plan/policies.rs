@@ -119,6 +119,8 @@ fn rules_are_about_roles_containers_and_conditions() {
         fails(disrupted, &|w| w.pod("worker-0").vanishes()),
         "a drain deletes pods"
     );
+    let another = "{action: FailJob, onPodConditions: [{type: example.com/Preheated}]}";
+    assert!(!fails(another, &|w| w.pod("worker-0").disrupted()));
     let no_longer = "{action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'False'}]}";
     assert!(!fails(no_longer, &|w| w.pod("worker-0").evicted()));
 }

@@ -207,3 +207,30 @@ fn is_nothing(value: &Value) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_may_omit_what_is_empty() {
+        let stored = json!({"spec": {"hosts": ["a"]}});
+        for wanted in [
+            json!({}),
+            json!({"spec": {"hosts": ["a"], "paths": []}}),
+            json!({"data": {"key": null}}),
+        ] {
+            assert!(contains(&stored, &wanted), "{wanted}");
+        }
+        for wanted in [
+            json!({"spec": {"hosts": []}}),
+            json!({"spec": {"hosts": null}}),
+            json!({"spec": {"paths": [""]}}),
+            json!({"data": {"key": ""}}),
+        ] {
+            assert!(!contains(&stored, &wanted), "{wanted}");
+        }
+    }
+}
