@@ -287,15 +287,26 @@ fn a_layout_is_not_changed_while_pods_run() {
         assert!(!plan.changes_children() && plan.status.is_none(), "{plan:?}");
         assert_eq!(w.state(), ["Created", "Running"]);
         w.suspend(true).reconcile();
-        // Pods that are being deleted find no other pod any more.
-        assert!(!w.suspend(false).plan().refused);
-        w.suspend(true).finish_deletions().reconcile();
+        w.finish_deletions().reconcile();
         w.suspend(false).reconcile();
         w.all_running();
         assert_eq!(w.state(), ["Created", "Running"]);
         let compact = w.service_names() == ["hosts"];
         assert_eq!(compact, after == "Compact", "{:?}", w.service_names());
     }
+}
+
+#[test]
+fn a_layout_is_changed_while_all_pods_are_being_deleted() {
+    let mut w = in_annotations(&json!({"layout": "Plain"}), ToString::to_string);
+    w.reconcile();
+    w.all_running();
+    annotate(&mut w, "layout", "Compact");
+    for pod in w.pod_names() {
+        assert!(w.plan().refused, "before {pod} is deleted");
+        w.pod(&pod).deleted_by_user();
+    }
+    assert!(!w.plan().refused);
 }
 
 #[test]
