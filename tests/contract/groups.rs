@@ -197,6 +197,31 @@ fn the_retries_of_a_role_are_its_own() {
         "{}",
         failure.message
     );
+    // The failure that is one too many begins no restart.
+    assert_eq!(story.status().recovery.replicas["submitter-0"], 1);
+}
+
+#[test]
+fn restarts_by_the_kubelet_count_against_the_retries_of_the_role() {
+    let mut story = Story::<GroupJob>::new(JOB);
+    story.all_run();
+    let submitter = "two-groups-submitter-0";
+    story.runs(submitter);
+    let mut restarts = |count: i32| {
+        let container = json!({"name": "submitter", "image": "i", "imageID": "", "ready": true, "restartCount": count,
+            "state": {"running": {}}});
+        let status = json!({"status": {"containerStatuses": [container]}});
+        story.by_hand(async |client| {
+            let pods = kube::Api::<Pod>::default_namespaced(client);
+            let patch = Patch::Strategic(status);
+            let params = PatchParams::default();
+            pods.patch_status(submitter, &params, &patch).await.unwrap();
+        });
+        (story.conditions(), story.status().restart_count)
+    };
+    let [created, running, failed] = ["Created", "Running", "Failed"].map(str::to_owned);
+    assert_eq!(restarts(1), (vec![created.clone(), running], 0));
+    assert_eq!(restarts(2), (vec![created, failed], 0));
 }
 
 #[test]

@@ -111,6 +111,23 @@ fn an_elastic_worker_is_replaced_alone() {
     }
 }
 
+/// An autoscaler that outlives the pods' suspension would ask for more of them.
+#[test]
+fn the_autoscaler_goes_before_the_pods_of_a_suspended_job_have_ended() {
+    let metrics = "metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]";
+    let policy = format!("elasticPolicy: {{minReplicas: 1, maxReplicas: 3, {metrics}}}");
+    let mut w = started("Worker=2", &policy);
+    let count = |w: &PlanHarness<PyTorchJob>| w.objects.values().map(|of_kind| of_kind.len()).sum::<usize>();
+    assert_eq!(count(&w), 1);
+    w.suspend(true).reconcile();
+    assert_eq!(
+        w.pod_names(),
+        ["(worker-0)", "(worker-1)"],
+        "they are being deleted"
+    );
+    assert_eq!(count(&w), 0);
+}
+
 #[test]
 fn a_lone_replica_is_restarted() {
     for (roles, replica) in [
