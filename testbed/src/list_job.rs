@@ -194,9 +194,11 @@ impl TrainingJob for ListJob {
         ]
     }
 
+    /// The annotation `one-name` makes a mistake.
     fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
         match role.name {
+            _ if self.annotations().contains_key("one-name") => ReplicaNames::Single(format!("{job}-one")),
             "HEAD" => ReplicaNames::Single(format!("{job}-boss")),
             _ => ReplicaNames::Indexed(format!("{job}-{slug}-x1")),
         }
@@ -250,10 +252,12 @@ impl TrainingJob for ListJob {
         }
     }
 
-    /// A notebook looks at workers, so there is none before they run.
+    /// A notebook looks at workers, so there is none before they run. The annotation `waits` makes mistakes.
     fn starts_after(&self, _: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
-        match role.name() {
-            "NOTEBOOK" => &["WORKER"],
+        match (role.name(), self.annotations().get("waits").map(String::as_str)) {
+            ("NOTEBOOK", None) => &["WORKER"],
+            ("WORKER", Some("itself")) => &["WORKER"],
+            ("WORKER", Some(_)) => &["NOBODY"],
             _ => &[],
         }
     }

@@ -67,6 +67,41 @@ fn errors_name_the_item_of_the_list() {
     );
 }
 
+/// A kind's author sees these with the first job.
+#[test]
+fn mistakes_in_the_hooks_of_roles_are_errors() {
+    let mistaken = |annotation: &str, value: &str, roles: &[(&str, i32)]| {
+        let mut object = object(roles);
+        object["metadata"]["annotations"][annotation] = value.into();
+        let errors = errors(&serde_json::from_value(object).unwrap());
+        let lines = errors
+            .lines()
+            .map(|line| line.split(';').next().unwrap().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    let two = "two replicas would have the name job-one";
+    let of_worker = [format!("spec.members[0]: {two}")];
+    assert_eq!(mistaken("one-name", "", &[("WORKER", 2), ("HEAD", 0)]), of_worker);
+    let of_notebook = [
+        format!("spec.members[0]: {two}"),
+        format!("spec.members[1]: {two}"),
+    ];
+    assert_eq!(
+        mistaken("one-name", "", &[("WORKER", 2), ("NOTEBOOK", 1)]),
+        of_notebook
+    );
+    let unknown = mistaken("waits", "nobody", &[("WORKER", 2)]);
+    assert_eq!(
+        unknown,
+        ["spec.members[0]: role WORKER must not start after NOBODY"]
+    );
+    let itself = mistaken("waits", "itself", &[("WORKER", 2), ("HEAD", 1)]);
+    assert_eq!(
+        itself,
+        ["spec.members[0]: role WORKER must not start after WORKER"]
+    );
+}
+
 #[test]
 fn bounds_and_requirements_are_told_in_one_way() {
     assert_eq!(
