@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::super::super::clock::SystemClock;
@@ -252,6 +253,31 @@ fn the_time_of_an_end_is_known_only_if_it_was_observed() {
     children.applied::<PodRecord>(POD, &ended("unseen", 13));
     assert_eq!(time(&children, "seen"), first, "it ends once");
     assert_eq!(time(&children, "unseen"), None);
+}
+
+/// Clocks of nodes and API servers differ, so the order in which the end and the deletion were seen counts.
+#[test]
+fn an_end_that_was_seen_before_the_deletion_came_first() {
+    let deleted = |mut pod: Pod| {
+        pod.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        pod
+    };
+    let ended = |version| in_phase("pod", "pod", "job", version, "Failed");
+    let came_first = |seen: &[Pod]| {
+        let mut children = listed(&seen[..1]);
+        for pod in &seen[1..] {
+            children.applied::<PodRecord>(POD, pod);
+        }
+        children.observe("ns", "job").pods["pod"].ended_first
+    };
+    let running = |version| pod("pod", "pod", "job", version);
+    assert!(came_first(&[running(5), ended(11), deleted(ended(12))]));
+    assert!(!came_first(&[
+        running(5),
+        deleted(running(11)),
+        deleted(ended(12)),
+        deleted(ended(13))
+    ]));
 }
 
 #[test]
