@@ -34,8 +34,12 @@ list() {
 # no profiles. With the profiles of Cargo.toml, the dependencies are those that the tests have compiled. Package
 # files have no tests and no benchmarks on purpose.
 packages() {
-    # Cargo unpacks the packages into its own directory, and keeps those of an earlier run.
+    # Cargo takes packages of one version for the same, so it would use the sources and the objects of an earlier run.
     rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/
+    for package in target/package/tmp-crate/*.crate; do
+        name=$(basename "$package" .crate)
+        rm -rf target/debug/.fingerprint/"${name%-*}"-*
+    done
     cargo publish --workspace --dry-run --locked --allow-dirty \
         --config 'profile.dev.debug="line-tables-only"' --config 'profile.dev.package."*".debug=false' \
         >target/packages.log 2>&1 || { cat target/packages.log >&2; return 1; }
@@ -57,7 +61,7 @@ outside() {
         version)
             sed -i 's/{ git = "[^"]*" }/"0.1"/' "$program/Cargo.toml"
             echo '[patch.crates-io]' >>"$program/Cargo.toml"
-            for package in target/package/*.crate; do
+            for package in target/package/tmp-crate/*.crate; do
                 tar -xzf "$package" -C "$program"
                 name=$(basename "$package" .crate)
                 echo "${name%-*} = { path = \"$name\" }" >>"$program/Cargo.toml"
