@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use training_job_cli::{Install, Manual, Review, exit};
+use training_job_cli::{Install, Kinds, Manual, Review, exit};
 use training_job_controller::process::Program;
 
 use crate::kinds::kinds;
@@ -56,17 +56,17 @@ pub(crate) enum Command {
 }
 
 /// Returns this program, for its help texts and its lease.
-pub(crate) fn program() -> Program {
+pub(crate) fn program(kinds: &Kinds) -> Program {
     Program {
         lease: LEASE.to_owned(),
-        ..Program::new("training-operator").kinds(&kinds().dyn_kinds())
+        ..Program::new("training-operator").kinds(&kinds.dyn_kinds())
     }
 }
 
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
-    program().install();
     let kinds = kinds();
+    program(&kinds).install();
     exit::code(match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments, &kinds),
         Command::Review(review) => review.run(&kinds),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        program().install();
+        program(&kinds()).install();
         Cli::command().debug_assert();
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! This crate is a program. Its only interface is the command line.
 //!
-//! Most commands are those of [`training_job_cli`], which every operator has. Here are the kinds of job (`kinds`),
-//! what is known of the operators that ran them before (`installation`, `convert`), `remote_shell` for MPIJobs, and `new_kind` for authors.
+//! Most commands are those of [`training_job_cli`], which every operator has. This package adds the kinds of job (`kinds`),
+//! the traces of former operators (`installation`, `convert`), the remote shell of MPIJobs (`remote_shell`), and the template
+//! for authors (`new_kind`).
 
 mod cli;
 mod convert;

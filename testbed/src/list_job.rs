@@ -82,7 +82,7 @@ pub const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
 /// Its turn, as long as it is active.
 pub const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
 
-/// A pod that is no replica's, with a service of its own.
+/// A pod that belongs to no replica, and its service.
 const BOARD: [ObjectKind; 2] = [ObjectKind::of::<Service>(), ObjectKind::of::<Pod>()];
 // endregion: kinds
 

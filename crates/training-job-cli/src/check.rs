@@ -9,6 +9,7 @@ use training_job::{FieldErrors, Settings};
 
 use crate::exit::Failure;
 use crate::kinds::{Kind, Kinds, Unserved};
+use crate::report;
 
 /// The findings and the valid jobs of a command's file arguments.
 #[derive(Debug)]
@@ -62,6 +63,13 @@ pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
         }
     }
     checker.checked
+}
+
+/// Reads and checks files as [`check`] does, and prints the errors and notes. Returns the jobs if all of them are valid.
+pub(crate) fn valid_jobs(kinds: &Kinds, arguments: &[PathBuf]) -> Option<Vec<Job>> {
+    let checked = check(kinds, arguments);
+    report::print(&checked.findings);
+    checked.is_valid().then_some(checked.jobs)
 }
 
 /// Checks one file whose text has already been read.

@@ -74,7 +74,7 @@ impl Cli {
         self
     }
 
-    /// Sets what `--version` prints, usually `env!("CARGO_PKG_VERSION")`. Without it there is no such flag.
+    /// Sets what `--version` prints, usually `env!("CARGO_PKG_VERSION")`. Default: the program has no such flag.
     #[must_use]
     pub fn version(mut self, version: &'static str) -> Self {
         self.version = Some(version);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use training_job::admission;
-use training_job_controller::process::{program, rules};
+use training_job_controller::process::program;
 
 use crate::exit::Failure;
 use crate::help::help;
@@ -33,7 +33,8 @@ Exit codes:
   2  bad usage";
 
 const MANIFESTS_HELP: &str = "\
-Prints a namespace, the definitions, the permissions and a Deployment of two replicas, one of which is the leader.
+The objects are a namespace, the definitions, the permissions and a Deployment with two replicas: a leader and a
+standby.
 
 Examples:
   {program} manifests --image example.com/{program}:1 | kubectl apply --server-side -f -
@@ -42,7 +43,7 @@ Exit codes:
   0  success
   2  the declarations of a kind are inconsistent, or bad usage";
 
-/// The commands that print what to install, as YAML for `kubectl apply --server-side -f -`, for `#[command(flatten)]` in a
+/// The commands that print the objects of an installation, as YAML for `kubectl apply --server-side -f -`, for `#[command(flatten)]` in a
 /// program's command line.
 ///
 /// The Deployment of `manifests` starts the program with the arguments `run --leader-elect`. A kind that creates Roles may
@@ -138,12 +139,6 @@ fn manifests(kinds: &Kinds, namespace: &str, image: &str) -> Result<String, Fail
 fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (name, lease) = (&program().name, &program().lease);
-    let mut rules = rules(&kinds.dyn_kinds());
-    rules.extend(
-        kinds
-            .iter()
-            .flat_map(|kind| (kinds.installation.more_rules)(kind.name())),
-    );
     let election = format!("{name}-leader-election");
     let account = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
     let object = |kind: &str, metadata: Value, more: Value| {
@@ -160,7 +155,11 @@ fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease], "verbs": ["get", "update"]},
     ]);
     vec![
-        object("ClusterRole", json!({"name": name}), json!({"rules": rules})),
+        object(
+            "ClusterRole",
+            json!({"name": name}),
+            json!({"rules": kinds.rules_of(kinds.iter())}),
+        ),
         object(
             "ClusterRoleBinding",
             json!({"name": name}),

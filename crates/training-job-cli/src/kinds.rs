@@ -4,19 +4,21 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use local_node::AdjustEnv;
 use serde_json::Value;
 use training_job::admission::DefinitionError;
 use training_job::{FieldErrors, Settings, TrainingJob};
 use training_job_controller::DynKind;
+use training_job_controller::process::rules;
 
 use crate::diff::planned::planned_objects;
 use crate::doctor::installation::Installation;
 use crate::explain::dry_run::timeline;
 use crate::explain::timeline::JobTimeline;
 
-/// The kinds of job of a program, in the order of its help texts, and what its commands know about their past.
+/// The kinds of job of a program, in the order of its help texts, with their history.
 #[derive(Clone, Debug)]
 pub struct Kinds {
     kinds: Vec<Rc<Kind>>,
@@ -65,11 +67,20 @@ impl Kinds {
         self
     }
 
-    /// Sets what `doctor` expects in a cluster.
+    /// Sets the expectations of `doctor` in a cluster.
     #[must_use]
     pub fn installation(mut self, installation: Installation) -> Self {
         self.installation = installation;
         self
+    }
+
+    /// Returns the permissions that an operator needs for some of these kinds.
+    pub(crate) fn rules_of<'k>(&self, kinds: impl IntoIterator<Item = &'k Rc<Kind>>) -> Vec<PolicyRule> {
+        let kinds: Vec<DynKind> = kinds.into_iter().map(|kind| kind.dyn_kind.clone()).collect();
+        let more = kinds
+            .iter()
+            .flat_map(|kind| (self.installation.more_rules)(kind.name()));
+        rules(&kinds).into_iter().chain(more).collect()
     }
 
     /// Returns true if an API group has, or once had, kinds of this program.
@@ -96,7 +107,7 @@ impl Deref for Kinds {
 type PlannedObjects =
     fn(job: &Value, settings: &Settings, running: &[Value]) -> Result<Vec<Value>, FieldErrors>;
 
-/// A kind of job, with what the commands add to the functions of [`DynKind`].
+/// A kind of job: the functions of [`DynKind`], and those of the commands.
 #[derive(Debug)]
 pub struct Kind {
     pub(crate) dyn_kind: DynKind,

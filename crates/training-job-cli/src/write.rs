@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::exit::Failure;
+
 pub use training_job::render::text::{Readable, documents, title, yaml};
 
 /// Returns the objects as one JSON `List`.
@@ -18,6 +20,12 @@ pub fn json(value: &impl Serialize) -> Result<String, String> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     Ok(text)
+}
+
+/// Writes a JSON document to standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = json(value).map_err(|error| Failure::new("output", error))?;
+    Ok(print(&text)?)
 }
 
 /// Writes to standard output. A closed pipe (a reader such as `head`) is not an error.

@@ -6,7 +6,9 @@ mod tests;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
-use training_job_cli::doctor::{ClusterState, Installation, OperatorVariant, list_names, name, runs};
+use training_job_cli::doctor::{
+    ClusterState, Installation, OperatorVariant, finding, list_names, name, runs,
+};
 
 use crate::convert::RUN_POLICY_FIELDS;
 
@@ -75,14 +77,8 @@ fn former_jobs(state: &ClusterState) -> Vec<Finding> {
             .map(|(namespace, name)| format!("{namespace}/{name}"))
             .collect();
         if !named.is_empty() {
-            findings.push(Finding {
-                severity,
-                file: "jobs".to_owned(),
-                at: None,
-                path: String::new(),
-                problem: format!("{problem}: {}", list_names(&named)),
-                remedy: remedy.to_owned(),
-            });
+            let problem = format!("{problem}: {}", list_names(&named));
+            findings.push(finding(severity, "jobs", problem, remedy));
         }
     };
     add(

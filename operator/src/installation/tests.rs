@@ -11,8 +11,8 @@ use crate::kinds::kinds;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn healthy_cluster() -> ClusterState {
-    crate::cli::program().install();
     let kinds = kinds();
+    crate::cli::program(&kinds).install();
     let definitions = kinds.iter().map(|kind| {
         let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();

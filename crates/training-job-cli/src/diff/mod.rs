@@ -13,13 +13,13 @@ use anyhow::Context;
 use serde_json::Value;
 use training_job::Settings;
 
-use crate::check::check;
+use crate::check::valid_jobs;
 use crate::cluster;
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
-use crate::{line_diff, report, write};
+use crate::{line_diff, write};
 use change::{Change, ChangeType};
 
 const HELP: &str = "\
@@ -112,12 +112,10 @@ fn side(path: &PathBuf, kinds: &Kinds, settings: &Settings) -> Result<Option<Vec
     if path == Path::new("/dev/null") {
         return Ok(Some(Vec::new()));
     }
-    let checked = check(kinds, std::slice::from_ref(path));
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(jobs) = valid_jobs(kinds, std::slice::from_ref(path)) else {
         return Ok(None);
-    }
-    let objects = checked.jobs.iter().map(|job| job.render(settings));
+    };
+    let objects = jobs.iter().map(|job| job.render(settings));
     Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 
@@ -130,18 +128,16 @@ fn with_cluster(
     kinds: &Kinds,
     settings: &Settings,
 ) -> Result<Option<Sides>, Failure> {
-    let checked = check(kinds, std::slice::from_ref(path));
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(jobs) = valid_jobs(kinds, std::slice::from_ref(path)) else {
         return Ok(None);
-    }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let compare = async {
         let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
         let (client, server) = cluster::client(kubeconfig, context).await?;
-        live::sides(&client, checked.jobs, settings).await.context(server)
+        live::sides(&client, jobs, settings).await.context(server)
     };
     let sides = runtime.block_on(compare);
     sides

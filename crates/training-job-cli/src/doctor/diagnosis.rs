@@ -62,18 +62,23 @@ pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
     found.0
 }
 
+/// Returns a finding about an object of a cluster, or about a group of them.
+pub fn finding(severity: Severity, object: &str, problem: impl Into<String>, remedy: &str) -> Finding {
+    Finding {
+        severity,
+        file: object.to_owned(),
+        at: None,
+        path: String::new(),
+        problem: problem.into(),
+        remedy: remedy.to_owned(),
+    }
+}
+
 struct Findings(Vec<Finding>);
 
 impl Findings {
     fn add(&mut self, severity: Severity, object: &str, problem: impl Into<String>, remedy: &str) {
-        self.0.push(Finding {
-            severity,
-            file: object.to_owned(),
-            at: None,
-            path: String::new(),
-            problem: problem.into(),
-            remedy: remedy.to_owned(),
-        });
+        self.0.push(finding(severity, object, problem, remedy));
     }
 
     fn version(&mut self, state: &ClusterState) {

@@ -8,7 +8,7 @@ pub(crate) mod installation;
 mod read;
 
 pub use cluster_state::{ClusterState, MissingPermission, name};
-pub use diagnosis::{findings, list_names};
+pub use diagnosis::{finding, findings, list_names};
 pub use installation::{Installation, OperatorVariant, runs};
 
 use std::path::PathBuf;
@@ -77,10 +77,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let findings = findings(&state, kinds);
     match arguments.output {
         Format::Text => write::print_styled(&text(&findings))?,
-        Format::Json => {
-            let text = write::json(&json(&findings)).map_err(|error| Failure::new("output", error))?;
-            write::print(&text)?;
-        }
+        Format::Json => write::print_json(&json(&findings))?,
     }
     let is_well = findings.iter().all(|f| f.severity == Severity::Note);
     Ok(if is_well {

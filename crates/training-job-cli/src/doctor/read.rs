@@ -13,7 +13,6 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
-use training_job_controller::process::rules;
 
 use crate::cluster::with_timeout;
 use crate::kinds::Kinds;
@@ -135,14 +134,7 @@ async fn check_permissions(
     let account = pod["serviceAccountName"].as_str().unwrap_or("default").to_owned();
     let text = pod.to_string();
     let is_namespaced = text.contains("--namespace") || text.contains("KUBEFLOW_NAMESPACE");
-    let enabled = enabled_kinds(deployment, kinds);
-    let dyn_kinds: Vec<_> = enabled.iter().map(|kind| kind.dyn_kind.clone()).collect();
-    let mut wanted = rules(&dyn_kinds);
-    wanted.extend(
-        enabled
-            .iter()
-            .flat_map(|kind| (kinds.installation.more_rules)(kind.name())),
-    );
+    let wanted = kinds.rules_of(enabled_kinds(deployment, kinds));
     let api = Api::<SubjectAccessReview>::all(client.clone());
     for (group, resource, verb) in wanted.iter().flat_map(permissions) {
         let (plain, subresource) = resource.split_once('/').unwrap_or((resource, ""));

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use training_job::Settings;
 use training_job::plan::ChildKind;
 
-use crate::check::{Job, check};
+use crate::check::{Job, valid_jobs};
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
 use crate::table::Table;
-use crate::{report, write};
+use crate::write;
 
 use timeline::{Gang, JobTimeline};
 
@@ -45,12 +45,10 @@ pub struct Args {
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
-    let checked = check(kinds, &arguments.files);
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(jobs) = valid_jobs(kinds, &arguments.files) else {
         return Ok(exit::bad_input());
-    }
-    let texts = checked.jobs.iter().map(|job| text(job, &settings));
+    };
+    let texts = jobs.iter().map(|job| text(job, &settings));
     write::print(&texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -35,13 +35,11 @@ pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure>
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let checked = check::check(kinds, &arguments.files);
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(valid) = check::valid_jobs(kinds, &arguments.files) else {
         return Ok(exit::bad_input());
-    }
+    };
     let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
-    for job in checked.jobs {
+    for job in valid {
         jobs = jobs
             .job(&job.object)
             .map_err(|error| Failure::new("local run", error))?;

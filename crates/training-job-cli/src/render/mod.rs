@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::check::check;
+use crate::check::valid_jobs;
 use crate::exit::{self, Failure};
 use crate::kinds::Kinds;
-use crate::{report, write};
+use crate::write;
 
 use args::{Format, Part};
 
@@ -21,13 +21,11 @@ pub(crate) use summary::text as summary;
 /// Prints the objects that the jobs get.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
-    let checked = check(kinds, &arguments.files);
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(jobs) = valid_jobs(kinds, &arguments.files) else {
         return Ok(exit::bad_input());
-    }
+    };
     let mut objects = Vec::new();
-    for job in &checked.jobs {
+    for job in &jobs {
         objects.extend(job.render(&settings)?);
     }
     if let Some(name) = &arguments.replica {

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 use training_job_controller::process::program;
 
-use crate::check::check;
+use crate::check::valid_jobs;
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
-use crate::{line_diff, report, write};
+use crate::{line_diff, write};
 
 use files::{Files, io_failure};
 
@@ -50,12 +50,10 @@ pub struct Args {
 /// Writes or checks the snapshots of jobs.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
-    let checked = check(kinds, &arguments.files);
-    report::print(&checked.findings);
-    if !checked.is_valid() {
+    let Some(jobs) = valid_jobs(kinds, &arguments.files) else {
         return Ok(exit::bad_input());
-    }
-    let expected = files::expected(&checked.jobs, &settings, &arguments.files, &arguments.dir)?;
+    };
+    let expected = files::expected(&jobs, &settings, &arguments.files, &arguments.dir)?;
     let existing = files::existing(&arguments.dir)?;
     if arguments.check {
         return compare(&expected, &existing, &arguments.dir);

@@ -54,8 +54,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let checked = check(kinds, &arguments.files);
     match arguments.output {
         Format::Text => print_text(&checked)?,
-        Format::Json => print_json(&json(&checked))?,
-        Format::Sarif => print_json(&sarif::log(&checked.findings))?,
+        Format::Json => write::print_json(&json(&checked))?,
+        Format::Sarif => write::print_json(&sarif::log(&checked.findings))?,
     }
     Ok(if checked.is_unreadable {
         exit::bad_input()
@@ -81,11 +81,6 @@ fn print_text(checked: &Checked) -> Result<(), Failure> {
         counted(count(Severity::Warning), "warning"),
     );
     Ok(write::print_styled(&text)?)
-}
-
-fn print_json(value: &Value) -> Result<(), Failure> {
-    let text = write::json(value).map_err(|error| Failure::new("output", error))?;
-    Ok(write::print(&text)?)
 }
 
 pub(crate) fn json(checked: &Checked) -> Value {
