@@ -307,7 +307,7 @@ fn tell_pod(pod: &PartialObjectMeta<Pod>, is: Is, send: &mpsc::UnboundedSender<(
     let job = meta
         .labels
         .as_ref()
-        .and_then(|all| all.get(labels::JOB_NAME))
+        .and_then(|all| all.get(&labels::Keys::DEFAULT.job_name()))
         .cloned();
     if let (Some(job), Some(pod), Some(uid)) = (job, meta.name, meta.uid) {
         let news = match is {

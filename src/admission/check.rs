@@ -54,6 +54,18 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "pass a controller such as \"myjob-controller\" to Framework::new",
         );
     }
+    let prefix = framework.key_prefix;
+    let is_reserved = ["kubernetes.io", "k8s.io"].iter().any(|reserved| {
+        prefix
+            .strip_suffix(reserved)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if names::subdomain(prefix).is_some() || is_reserved {
+        return error::<J, _>(
+            format!("key prefix {prefix:?} must be a DNS name outside of kubernetes.io and k8s.io"),
+            "pass a domain such as \"farm.example.com\" to Framework::key_prefix",
+        );
+    }
     if !framework.main_container.is_empty() && names::label_1123(framework.main_container).is_some() {
         return error::<J, _>(
             format!(

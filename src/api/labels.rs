@@ -4,36 +4,66 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Label of all objects of a job: the controller that made the object, such as `tfjob-controller`. All watches select
-/// by it.
+/// Label of all objects of a job of any kind: the controller that made the object, such as `tfjob-controller`. All watches
+/// select by it, so its key is the same for all kinds.
 pub const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
-/// Label with the job's name.
-pub const JOB_NAME: &str = "training.kubeflow.org/job-name";
-/// Label with the replica's role in lower case.
-pub const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
-/// Label with the replica's index within its role, from 0.
-pub const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
-/// Label with the value `master` on the pods whose logs represent the job's.
-pub const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
-/// The prefix of the keys of a training operator's labels and annotations.
-const PREFIX: &str = "training.kubeflow.org/";
+/// The keys of the labels and annotations of a kind's jobs that have the kind's
+/// [prefix](crate::job::Framework::key_prefix).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    prefix: &'static str,
+}
+
+impl Keys {
+    /// The keys of kinds that declare no prefix: `training.kubeflow.org/job-name` and so on.
+    pub const DEFAULT: Self = Self::new("training.kubeflow.org");
+
+    /// Returns the keys with this prefix, a DNS name such as `farm.example.com`.
+    pub const fn new(prefix: &'static str) -> Self {
+        Self { prefix }
+    }
+
+    /// Label with the job's name.
+    pub fn job_name(self) -> String {
+        self.key("job-name")
+    }
+
+    /// Label with the replica's role in lower case.
+    pub fn replica_type(self) -> String {
+        self.key("replica-type")
+    }
+
+    /// Label with the replica's index within its role, from 0.
+    pub fn replica_index(self) -> String {
+        self.key("replica-index")
+    }
+
+    /// Label with the value `master` on the pods whose logs represent the job's.
+    pub fn job_role(self) -> String {
+        self.key("job-role")
+    }
+
+    /// Annotation that stands for `field` of a job's spec, such as `training.kubeflow.org/failure-policy` for
+    /// `failurePolicy`.
+    pub fn annotation_of(self, field: &str) -> String {
+        let mut name = String::with_capacity(field.len());
+        for letter in field.chars() {
+            if letter.is_ascii_uppercase() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        self.key(&name)
+    }
+
+    fn key(self, name: &str) -> String {
+        [self.prefix, "/", name].concat()
+    }
+}
 
 /// Label of a job that Kueue's MultiKueue copied here from another cluster.
 pub const MULTIKUEUE_ORIGIN: &str = "kueue.x-k8s.io/multikueue-origin";
-
-/// Returns the annotation that stands for `field` of a job's spec, such as `training.kubeflow.org/failure-policy` for
-/// `failurePolicy`.
-pub fn annotation_of(field: &str) -> String {
-    let mut key = PREFIX.to_owned();
-    for letter in field.chars() {
-        if letter.is_ascii_uppercase() {
-            key.push('-');
-        }
-        key.push(letter.to_ascii_lowercase());
-    }
-    key
-}
 
 /// Label of a job that starts when Kueue admits it to this queue.
 pub const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";

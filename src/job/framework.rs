@@ -1,5 +1,6 @@
 //! The properties that all jobs of a kind share: names, numbers and roles.
 
+use crate::api::labels::Keys;
 use crate::api::{MAX_REPLICAS, RestartPolicy};
 
 use k8s_openapi::api::core::v1::Container;
@@ -26,9 +27,12 @@ use super::objects::ObjectDefinition;
 pub struct Framework {
     /// The name of the framework in metrics, such as `tensorflow`.
     pub name: &'static str,
-    /// The name of the controller: the value of label `training.kubeflow.org/operator-name` and the source of events.
+    /// The name of the controller: the value of label [`OPERATOR_NAME`](crate::api::labels::OPERATOR_NAME) and the source
+    /// of events.
     /// It must be unique for each kind.
     pub controller: &'static str,
+    /// The prefix of the keys of labels and annotations that users write and select by, a DNS name.
+    pub key_prefix: &'static str,
     /// The category of the kind, with which `kubectl get` lists jobs of several kinds.
     pub category: &'static str,
     /// The container that every replica must have. The replica's service exposes its ports. If empty, the first
@@ -94,6 +98,7 @@ impl Framework {
         Self {
             name,
             controller,
+            key_prefix: "training.kubeflow.org",
             category: "training",
             main_container: name,
             env_main_container_only: false,
@@ -112,6 +117,20 @@ impl Framework {
             annotated_fields: &[],
             settings: &[],
         }
+    }
+
+    /// Sets the prefix of the keys of [labels and annotations](Keys), such as `farm.example.com`. Keys that only operators
+    /// read (`operator-name`, `restart-attempt`, `capacity-freed-at`) keep theirs, because one watch serves all kinds.
+    /// Default: `training.kubeflow.org`.
+    #[must_use]
+    pub const fn key_prefix(mut self, prefix: &'static str) -> Self {
+        self.key_prefix = prefix;
+        self
+    }
+
+    /// Returns the keys of labels and annotations.
+    pub fn keys(&self) -> Keys {
+        Keys::new(self.key_prefix)
     }
 
     /// Sets the [`category`](Self::category) of the kind. Default: `training`.
@@ -211,7 +230,7 @@ impl Framework {
 
     /// Lets annotations of a job set these fields of its spec, in addition to
     /// [those of the run policy](crate::api::RunPolicy::ANNOTATED_FIELDS). For example, the annotation
-    /// [`training.kubeflow.org/launcher-policy`](crate::api::labels::annotation_of) has the value of
+    /// [`training.kubeflow.org/launcher-policy`](Keys::annotation_of) has the value of
     /// `launcherPolicy`. This is for clients that use the types of another operator and drop these fields.
     #[must_use]
     pub const fn annotated_fields(mut self, fields: &'static [&'static str]) -> Self {

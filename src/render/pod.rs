@@ -35,7 +35,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     let mut all_labels = from_template.labels.unwrap_or_default();
     all_labels.extend(super::replica_labels(job, replica));
     if hook("is_master", || job.job.is_master(&job.topology, replica)) {
-        all_labels.insert(labels::JOB_ROLE.to_owned(), "master".to_owned());
+        all_labels.insert(framework.keys().job_role(), "master".to_owned());
     }
     let mut annotations = from_template.annotations.unwrap_or_default();
     annotations.remove(labels::RESTART_ATTEMPT);

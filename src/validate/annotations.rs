@@ -1,7 +1,7 @@
 //! Annotations that stand for fields of the spec.
 //!
 //! Clients that use the Go operator's types drop fields that these types do not have, but keep annotations. So each
-//! such field has an annotation with the same meaning ([`annotation_of`]). A word is written as it is, and other
+//! such field has an annotation with the same meaning ([`Keys::annotation_of`](crate::api::labels::Keys::annotation_of)). A word is written as it is, and other
 //! values as JSON or YAML.
 
 use std::any::TypeId;
@@ -14,7 +14,6 @@ use serde_json::{Map, Value};
 
 use super::schema;
 use crate::api::RunPolicy;
-use crate::api::labels::annotation_of;
 use crate::job::{FieldErrors, Framework, TrainingJob};
 
 /// The maximum size of an annotation that stands for a field, in bytes. The longest failure policy takes a third of
@@ -48,9 +47,10 @@ impl AnnotatedField {
             .annotated_fields
             .iter()
             .map(|name| (*name, (*name).to_owned()));
-        of_policy.into_iter().chain(own).map(|(name, field)| Self {
+        let keys = framework.keys();
+        of_policy.into_iter().chain(own).map(move |(name, field)| Self {
             field,
-            annotation: annotation_of(name),
+            annotation: keys.annotation_of(name),
         })
     }
 
@@ -72,7 +72,7 @@ impl AnnotatedField {
 /// Returns the path where a job sets the field `name` of its run policy: its annotation if present, or else the
 /// field.
 pub(crate) fn path_of<J: TrainingJob>(job: &J, name: &str) -> String {
-    let key = annotation_of(name);
+    let key = J::FRAMEWORK.keys().annotation_of(name);
     let annotations = job.meta().annotations.as_ref();
     match annotations.is_some_and(|all| all.contains_key(&key)) {
         true => field("metadata.annotations", &key),

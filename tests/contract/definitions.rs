@@ -261,6 +261,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
                 }
             )
         ),
+        wrong!(ReservedPrefix, RIGHT.key_prefix("apps.k8s.io")),
         wrong!(NoneIfUnset, RIGHT, |_, spec| {
             spec.replicas.get_or_insert(0);
         }),
@@ -284,6 +285,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         "WrongJob: field \"replicaSpecs\" of role Worker must be its own; give each role a field of its own, or declare one class of roles",
         "WrongJob: must have a field for the roles without a field of their own, and only for these; declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
         "WrongJob: Service \"config\" cannot be mounted at \"/etc/config\"; mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
+        "WrongJob: key prefix \"apps.k8s.io\" must be a DNS name outside of kubernetes.io and k8s.io; pass a domain such as \"farm.example.com\" to Framework::key_prefix",
         "WrongJob: a Worker without a number of replicas has 0, but its definition fills in 1; remove the default with api::schema::without_default_replicas",
     ];
     assert_eq!(errors, expected);

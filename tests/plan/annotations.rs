@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use training_job::api::RunPolicy;
-use training_job::api::labels::annotation_of;
+use training_job::api::labels::Keys;
 use training_job::validate::annotations::AnnotatedField;
 use training_job::{Settings, TrainingJob, render, validate};
 use training_job_testbed::ToyJob;
@@ -26,7 +26,7 @@ fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> PlanHarne
     for field in RunPolicy::ANNOTATED_FIELDS {
         if let Some(value) = typed.as_object_mut().unwrap().remove(field) {
             let text = value.as_str().map_or_else(|| quote(&value), str::to_owned);
-            annotations.insert(annotation_of(field), text);
+            annotations.insert(Keys::DEFAULT.annotation_of(field), text);
         }
     }
     let mut w = in_fields(&typed);
@@ -37,7 +37,7 @@ fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> PlanHarne
 fn annotate(w: &mut PlanHarness, field: &str, text: &str) {
     w.edit(|job| {
         let annotations = job.metadata.annotations.get_or_insert_default();
-        annotations.insert(annotation_of(field), text.to_owned());
+        annotations.insert(Keys::DEFAULT.annotation_of(field), text.to_owned());
     });
 }
 
@@ -125,7 +125,7 @@ proptest! {
     fn whatever_an_annotation_has_is_understood_or_named(field in prop::sample::select(RunPolicy::ANNOTATED_FIELDS.to_vec()), text in any_text()) {
         let mut w = in_fields(&json!({}));
         annotate(&mut w, field, &text);
-        let prefix = format!("metadata.annotations[{}]", annotation_of(field));
+        let prefix = format!("metadata.annotations[{}]", Keys::DEFAULT.annotation_of(field));
         for error in errors(&w) {
             prop_assert!(error.starts_with(&prefix), "{error} of {text:?}");
         }
@@ -230,7 +230,7 @@ fn a_field_and_its_annotation_may_not_differ() {
             );
             let differs = format!(
                 "metadata.annotations[{}]: must have the same value as spec.runPolicy.{field}; change or remove one of them",
-                annotation_of(field)
+                Keys::DEFAULT.annotation_of(field)
             );
             let expected = if value == other { vec![] } else { vec![differs] };
             assert_eq!(errors(&w), expected, "{value} {other}");

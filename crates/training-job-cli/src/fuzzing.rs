@@ -43,6 +43,11 @@ impl Program {
             jobs: checked.jobs.into_iter().map(Job).collect(),
         }
     }
+
+    /// Returns the text that `render --summary` prints for these objects.
+    pub fn summary(&self, objects: &[Value]) -> Result<String, String> {
+        render::summary(objects, &self.0, None)
+    }
 }
 
 impl Job {
@@ -67,11 +72,6 @@ impl Job {
 /// Returns the text that `render` prints for these objects.
 pub fn print(objects: &[Value]) -> Result<String, String> {
     write::documents(objects)
-}
-
-/// Returns the text that `render --summary` prints for these objects.
-pub fn summary(objects: &[Value]) -> Result<String, String> {
-    render::summary(objects, None)
 }
 
 /// Reads YAML as the program reads its files.

@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use local_node::AdjustEnv;
 use serde_json::Value;
 use training_job::admission::DefinitionError;
+use training_job::api::labels::{Keys, OPERATOR_NAME};
 use training_job::{FieldErrors, Settings, TrainingJob};
 use training_job_controller::DynKind;
 use training_job_controller::process::rules;
@@ -87,6 +88,13 @@ impl Kinds {
     pub(crate) fn is_own_group(&self, group: &str) -> bool {
         let mut own = self.iter().map(|kind| kind.resource.group.as_str());
         own.any(|own| own == group) || self.installation.former_groups.contains(&group)
+    }
+
+    /// Returns the keys of the labels that an object of a job has.
+    pub(crate) fn keys_of(&self, object: &Value) -> Keys {
+        let controller = &object["metadata"]["labels"][OPERATOR_NAME];
+        let kind = self.iter().find(|kind| *controller == kind.framework.controller);
+        kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys())
     }
 
     /// Returns the kinds for [`process::main`](training_job_controller::process::main).

@@ -17,7 +17,7 @@ use training_job_controller::{DynKind, Operator, Options};
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
 use crate::RunError;
-use crate::progress::namespace_of;
+use crate::progress::{Progress, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
 
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
@@ -184,13 +184,17 @@ impl Jobs {
                 .adjust_env
                 .insert(kind.framework.controller.to_owned(), *adjust_env);
         }
+        let keys = used
+            .iter()
+            .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
+        let progress = Progress::new(keys.collect());
         config.bind = Bind::Any;
         config.grace_cap = Some(MAX_GRACE_PERIOD);
         // The watches start before any object exists, so that no change is missed.
         let changes = changes(&client, used.iter().map(|k| &k.kind));
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
         let node = Node::start(client.clone(), config, send)?;
-        let mut run = Run::new(client, node, operator, changes, output);
+        let mut run = Run::new(client, progress, node, operator, changes, output);
         for (place, job) in &self.jobs {
             run.create_job(&self.kinds[*place].kind.resource, job).await?;
         }

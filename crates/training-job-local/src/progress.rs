@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
+use training_job::api::labels::{Keys, OPERATOR_NAME};
+use training_job::api::{ConditionStatus, ConditionType, JobStatus};
 
 use super::RunEvent;
 
@@ -16,8 +17,10 @@ const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError
 /// The namespace and the name of an object.
 pub(super) type Name = (String, String);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Progress {
+    /// The keys of the labels of each controller's jobs.
+    keys: BTreeMap<&'static str, Keys>,
     jobs: BTreeMap<Name, JobStatus>,
     /// The replicas whose pods exist.
     replicas: BTreeMap<Name, Replica>,
@@ -33,6 +36,14 @@ struct Replica {
 }
 
 impl Progress {
+    pub(super) fn new(keys: BTreeMap<&'static str, Keys>) -> Self {
+        Self {
+            keys,
+            jobs: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+        }
+    }
+
     /// Adds a job that should run to its end.
     pub(super) fn add_job(&mut self, job: &DynamicObject) {
         let name = (namespace_of(job), job.name_any());
@@ -61,11 +72,14 @@ impl Progress {
             self.replicas.remove(&name);
             return None;
         }
-        let job = pod.labels().get(labels::JOB_NAME).cloned().unwrap_or_default();
+        let controller = pod.labels().get(OPERATOR_NAME);
+        let keys = controller.and_then(|controller| self.keys.get(&**controller));
+        let keys = keys.copied().unwrap_or(Keys::DEFAULT);
+        let job = pod.labels().get(&keys.job_name()).cloned().unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let dead_end = dead_end(pod);
         // The run does not wait for pods that are not replicas.
-        if pod.labels().contains_key(labels::REPLICA_TYPE) {
+        if pod.labels().contains_key(&keys.replica_type()) {
             let replica = Replica {
                 job: (namespace, job),
                 has_ended: matches!(phase, Some("Succeeded" | "Failed"))

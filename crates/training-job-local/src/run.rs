@@ -108,6 +108,7 @@ enum RunStage {
 impl Run {
     pub(super) fn new(
         client: Client,
+        progress: Progress,
         node: Node,
         operator: Operator,
         changes: BoxStream<'static, Change>,
@@ -115,7 +116,7 @@ impl Run {
     ) -> Self {
         Self {
             client,
-            progress: Progress::default(),
+            progress,
             stage: RunStage::Running {
                 node,
                 operator: AbortOnDrop(tokio::spawn(operator.run())),

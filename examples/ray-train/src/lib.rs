@@ -87,6 +87,7 @@ impl TrainingJob for RayTrainJob {
     // region: roles
     const FRAMEWORK: Framework = Framework::new("ray-train", "raytrainjob-controller")
         .category("ray")
+        .key_prefix("ray.example.com")
         .restart_policy(&RestartPolicy::OnFailure)
         .objects(&[ObjectDefinition::new(MEMBERS).mounted_at("members", "/etc/ray")])
         .roles_in_fields(&[

@@ -121,6 +121,19 @@ fn a_suspended_job_has_no_pods() {
     assert_eq!(story.pods().len(), 5);
 }
 
+#[test]
+fn labels_and_annotations_have_the_prefix_of_the_kind() {
+    let annotated = "metadata:\n  annotations: {ray.example.com/layout: Compact}\n";
+    let mut story = Story::<RayTrainJob>::new(&MNIST.replacen("metadata:\n", annotated, 1));
+    let pod = story.all_run().pod("mnist-head-0");
+    assert_eq!(pod.spec.unwrap().subdomain.as_deref(), Some("mnist-hosts"));
+    let labels = pod.metadata.labels.unwrap();
+    let keys: Vec<&str> = labels.keys().map(String::as_str).collect();
+    let own = ["job-name", "replica-index", "replica-type"].map(|name| format!("ray.example.com/{name}"));
+    assert_eq!(keys[..3], own);
+    assert_eq!(keys[3..], ["training.kubeflow.org/operator-name"]);
+}
+
 fn running() -> Story<RayTrainJob> {
     let mut story = Story::new(MNIST);
     story.all_run().all_run();

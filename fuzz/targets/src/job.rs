@@ -104,7 +104,8 @@ fn render(job: &Job) -> Vec<Value> {
     let text = fuzzing::print(&objects).expect("objects can be printed");
     let read = fuzzing::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
     assert_eq!(read, objects, "{text}");
-    fuzzing::summary(&objects).expect("objects can be counted up");
+    let summary = PROGRAM.with(|program| program.summary(&objects));
+    summary.expect("objects can be counted up");
     let mut names = BTreeSet::new();
     for object in &objects {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

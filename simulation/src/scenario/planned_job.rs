@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use training_job::api::RunPolicy;
-use training_job::api::labels::annotation_of;
+use training_job::api::labels::Keys;
 
 use crate::random::Random;
 use crate::world::job::{self, JobType};
@@ -135,7 +135,7 @@ fn say_by_annotations(object: &mut Value) {
         let policy = object["spec"]["runPolicy"].as_object_mut();
         if let Some(value) = policy.and_then(|policy| policy.remove(field)) {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            object["metadata"]["annotations"][annotation_of(field)] = text.into();
+            object["metadata"]["annotations"][Keys::DEFAULT.annotation_of(field)] = text.into();
         }
     }
 }

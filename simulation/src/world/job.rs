@@ -99,7 +99,7 @@ fn replica<'n>(job: &impl Json, pod: &'n str) -> (&'n str, &'n str) {
 
 /// Returns a field of a job's run policy: the value of the field, or else of the annotation that replaces it.
 pub fn policy(job: &impl Json, field: &str) -> Value {
-    let annotation = &job.meta("annotations")[labels::annotation_of(field)];
+    let annotation = &job.meta("annotations")[labels::Keys::DEFAULT.annotation_of(field)];
     match &job.member("spec")["runPolicy"][field] {
         Value::Null => annotation.as_str().map_or(Value::Null, |text| {
             serde_json::from_str(text).unwrap_or_else(|_| text.into())

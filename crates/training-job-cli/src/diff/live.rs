@@ -6,7 +6,7 @@ use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use training_job::Settings;
-use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
+use training_job::api::labels::OPERATOR_NAME;
 
 use super::shape::reduced_to;
 use crate::check::Job;
@@ -47,7 +47,8 @@ pub(super) async fn sides(
                 .render(&serde_json::to_value(&stored_job)?, settings)
                 .unwrap_or_default();
             let controller = job.kind.framework.controller;
-            let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
+            let job_name = job.kind.framework.keys().job_name();
+            let selector = format!("{OPERATOR_NAME}={controller},{job_name}={name}");
             // Other kinds are read only if the jobs have such objects, because the user may lack the permission.
             let mut kinds = ["Service", "Pod"]
                 .map(|kind| GroupVersionKind::gvk("", "v1", kind))

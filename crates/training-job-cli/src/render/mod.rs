@@ -29,10 +29,10 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         objects.extend(job.render(&settings)?);
     }
     if let Some(name) = &arguments.replica {
-        selection::keep_replica(&mut objects, name)?;
+        selection::keep_replica(&mut objects, kinds, name)?;
     }
     let text = if arguments.summary {
-        summary(&objects, arguments.output)
+        summary(&objects, kinds, arguments.output)
     } else {
         keep_part(&mut objects, arguments.only);
         match arguments.output.unwrap_or(Format::Yaml) {

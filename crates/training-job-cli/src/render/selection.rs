@@ -6,9 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
-use training_job::api::labels;
+use training_job::api::labels::Keys;
 
 use crate::exit::Failure;
+use crate::kinds::Kinds;
 
 /// A replica as `--replica` names it: `worker-3`, a pod's name such as `job-worker-3`, or `launcher` for the only
 /// replica of a role whose pod has no index.
@@ -39,9 +40,9 @@ struct ReplicaOf<'o> {
 }
 
 impl<'o> ReplicaOf<'o> {
-    fn of(object: &'o Value) -> Option<Self> {
-        let role = Some(label(object, labels::REPLICA_TYPE)).filter(|role| !role.is_empty())?;
-        let index = label(object, labels::REPLICA_INDEX);
+    fn of(object: &'o Value, keys: Keys) -> Option<Self> {
+        let role = Some(label(object, &keys.replica_type())).filter(|role| !role.is_empty())?;
+        let index = label(object, &keys.replica_index());
         let index = match index.is_empty() {
             true => None,
             false => Some(index.parse().ok()?),
@@ -63,11 +64,20 @@ pub(super) fn label<'o>(object: &'o Value, key: &str) -> &'o str {
 }
 
 /// Keeps the objects of one replica in every job that has it.
-pub(super) fn keep_replica(objects: &mut Vec<Value>, name: &ReplicaName) -> Result<(), Failure> {
-    let is_wanted = |object: &Value| ReplicaOf::of(object).is_some_and(|replica| replica.is_called(name));
+pub(super) fn keep_replica(
+    objects: &mut Vec<Value>,
+    kinds: &Kinds,
+    name: &ReplicaName,
+) -> Result<(), Failure> {
+    let is_wanted = |object: &Value| {
+        ReplicaOf::of(object, kinds.keys_of(object)).is_some_and(|replica| replica.is_called(name))
+    };
     if !objects.iter().any(is_wanted) {
         let mut last = BTreeMap::new();
-        for replica in objects.iter().filter_map(ReplicaOf::of) {
+        for replica in objects
+            .iter()
+            .filter_map(|object| ReplicaOf::of(object, kinds.keys_of(object)))
+        {
             let highest: &mut Option<u32> = last.entry(replica.role.to_owned()).or_default();
             *highest = replica.index.max(*highest);
         }

@@ -6,11 +6,12 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use training_job::api::labels;
+use training_job::api::labels::Keys;
 use training_job::validate::amount;
 
 use super::args::Format;
 use super::selection::label;
+use crate::kinds::Kinds;
 use crate::table::Table;
 use crate::write;
 
@@ -51,10 +52,10 @@ struct Demand {
 type Amounts = BTreeMap<String, f64>;
 
 /// Returns a summary of rendered objects, as a table or in `format`.
-pub(crate) fn text(objects: &[Value], format: Option<Format>) -> Result<String, String> {
+pub(crate) fn text(objects: &[Value], kinds: &Kinds, format: Option<Format>) -> Result<String, String> {
     let mut summary = Summary::default();
     for object in objects {
-        add(&mut summary, object).map_err(|error| error.to_string())?;
+        add(&mut summary, object, kinds.keys_of(object)).map_err(|error| error.to_string())?;
     }
     match format {
         None => Ok(table(&summary)),
@@ -63,10 +64,10 @@ pub(crate) fn text(objects: &[Value], format: Option<Format>) -> Result<String, 
     }
 }
 
-fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
+fn add(summary: &mut Summary, object: &Value, keys: Keys) -> serde_json::Result<()> {
     let (job, role) = (
-        label(object, labels::JOB_NAME),
-        label(object, labels::REPLICA_TYPE),
+        label(object, &keys.job_name()),
+        label(object, &keys.replica_type()),
     );
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let jobs = &mut summary.jobs;
@@ -85,7 +86,7 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
         });
     }
     let Some(job) = jobs.last_mut() else { return Ok(()) };
-    let leads_to_all = object["spec"]["selector"].get(labels::JOB_NAME).is_some();
+    let leads_to_all = object["spec"]["selector"].get(keys.job_name()).is_some();
     if object["kind"] == "Service" && role.is_empty() && leads_to_all {
         job.ports.extend(ports(object)?);
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use training_job::api::labels::annotation_of;
+use training_job::api::labels::Keys;
 use training_job_testbed::cluster::{ControlPlane, Options};
 use training_operator_testing::program::{empty_directory, root, run};
 
@@ -142,7 +142,7 @@ fn annotations(job: &Value) -> Value {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (!value.is_null()).then(|| {
             (
-                annotation_of(field.rsplit('.').next().unwrap()),
+                Keys::DEFAULT.annotation_of(field.rsplit('.').next().unwrap()),
                 Value::String(text),
             )
         })

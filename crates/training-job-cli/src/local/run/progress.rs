@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use local_node::PodPhase;
-use training_job::api::labels;
+use training_job::api::labels::{Keys, OPERATOR_NAME, RESTART_ATTEMPT};
 use training_job_local::{Run, RunEvent};
 
 use crate::kinds::{Kind, Kinds};
@@ -15,8 +15,8 @@ use crate::kinds::{Kind, Kinds};
 pub(super) struct Progress {
     jobs: Vec<String>,
     replicas: BTreeMap<String, ReplicaRow>,
-    /// The roles of each controller's jobs, in the order in which their kind defines them.
-    order: BTreeMap<&'static str, Vec<String>>,
+    /// The keys of the labels of each controller's jobs, and their roles in the order in which their kind defines them.
+    kinds: BTreeMap<&'static str, (Keys, Vec<String>)>,
 }
 
 /// The progress of a replica.
@@ -53,9 +53,9 @@ impl Progress {
         Self {
             jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
             replicas: BTreeMap::new(),
-            order: kinds
+            kinds: kinds
                 .iter()
-                .map(|kind| (kind.framework.controller, roles(kind)))
+                .map(|kind| (kind.framework.controller, (kind.framework.keys(), roles(kind))))
                 .collect(),
         }
     }
@@ -75,18 +75,22 @@ impl Progress {
     /// Records a pod. Returns the change of its replica if it is worth a line.
     fn record_pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<Change> {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        let kind = self.kinds.get(&*label(OPERATOR_NAME));
+        let keys = kind.map_or(Keys::DEFAULT, |(keys, _)| *keys);
+        let role = label(&keys.replica_type());
+        let place = kind.and_then(|(_, roles)| roles.iter().position(|r| *r == role));
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
         let attempt = pod
             .annotations()
-            .get(labels::RESTART_ATTEMPT)
+            .get(RESTART_ATTEMPT)
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
         let mut row = ReplicaRow {
-            job: label(labels::JOB_NAME),
-            place: self.place(&label(labels::OPERATOR_NAME), &label(labels::REPLICA_TYPE)),
-            role: label(labels::REPLICA_TYPE),
-            index: label(labels::REPLICA_INDEX).parse().unwrap_or(0),
+            job: label(&keys.job_name()),
+            place: place.unwrap_or(0),
+            role,
+            index: label(&keys.replica_index()).parse().unwrap_or(0),
             phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
             exit_code: exit_code(&containers),
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
@@ -114,13 +118,6 @@ impl Progress {
         let mut rows: Vec<_> = self.replicas.iter().collect();
         rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
         rows
-    }
-
-    fn place(&self, controller: &str, role: &str) -> usize {
-        let roles = self.order.get(controller);
-        roles
-            .and_then(|roles| roles.iter().position(|r| r == role))
-            .unwrap_or(0)
     }
 
     /// Returns a pod's name as printed before its lines: without the job's name if there is only one job.
