@@ -57,10 +57,9 @@ pub(crate) enum Command {
 
 /// Returns this program, for its help texts and its lease.
 pub(crate) fn program(kinds: &Kinds) -> Program {
-    Program {
-        lease: LEASE.to_owned(),
-        ..Program::new("training-operator").kinds(&kinds.dyn_kinds())
-    }
+    let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
+    LEASE.clone_into(&mut program.lease);
+    program
 }
 
 /// Runs the command of the process' arguments.

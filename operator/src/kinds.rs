@@ -11,7 +11,7 @@ use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
 use crate::convert::versions::unserved;
-use crate::installation::INSTALLATION;
+use crate::installation::installation;
 
 /// Returns the kinds, in the order of help texts. A new framework gets one line here.
 pub(crate) fn kinds() -> Kinds {
@@ -26,7 +26,7 @@ pub(crate) fn kinds() -> Kinds {
         .kind_with::<TfJob>(training_job_tensorflow::adjust_local)
         .kind_with::<MxJob>(training_job_mxnet::adjust_local)
         .unserved(unserved)
-        .installation(INSTALLATION)
+        .installation(installation())
 }
 
 #[cfg(test)]

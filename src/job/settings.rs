@@ -11,6 +11,7 @@ use super::{Accelerators, GangScheduler, SettingDefinition};
 /// The operator's settings that apply to every job. Hooks read them from
 /// [`Topology::settings`](super::Topology::settings).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// The default restart scope of a job; if unset, the kind of job decides.
     pub restart_scope: Option<RestartScope>,

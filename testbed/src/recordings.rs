@@ -156,10 +156,9 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
     } in &scenarios
     {
         let gang_scheduler = GangScheduler::named(profile.strip_prefix("gang-").unwrap_or_default());
-        let settings = &Settings {
-            gang_scheduler,
-            ..settings.clone()
-        };
+        let mut settings = settings.clone();
+        settings.gang_scheduler = gang_scheduler;
+        let settings = &settings;
         let recording: Recording = read(&corpus.join(format!("golden/{scenario}.yaml")));
         // A job that is created suspended has no pods at first.
         let has_pods = |step: &&Step| step.pods.as_object().is_some_and(|pods| !pods.is_empty());

@@ -34,10 +34,9 @@ fn settings() -> Settings {
         ],
         variables: vec![variable("GPU_PATH", "/bits")],
     };
-    Settings {
-        accelerators: Arc::new([(GPU.to_owned(), gpu), ("example.com/fpga".to_owned(), fpga)].into()),
-        ..Settings::default()
-    }
+    let mut settings = Settings::default();
+    settings.accelerators = Arc::new([(GPU.to_owned(), gpu), ("example.com/fpga".to_owned(), fpga)].into());
+    settings
 }
 
 /// Returns a job with one worker. Its container has these fields, its pod has these volumes, and a helper container

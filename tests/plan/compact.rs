@@ -136,10 +136,8 @@ fn worker(container: &Value, pod: &Value, layout: &str) -> (Pod, ConfigMaps) {
         "spec": {"runPolicy": {"layout": layout}, "replicaSpecs": {"Worker": role}},
     });
     let job: ToyJob = serde_json::from_value(object).unwrap();
-    let settings = Settings {
-        cluster_domain: "example.org".to_owned(),
-        ..Settings::default()
-    };
+    let mut settings = Settings::default();
+    settings.cluster_domain = "example.org".to_owned();
     let rendered = render::all(&validate(&job, &settings).unwrap());
     (rendered.pods[7].clone(), config_maps(&rendered.objects))
 }

@@ -9,6 +9,7 @@ use super::environment::Environment;
 
 /// Settings of a [`Node`](super::Node).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NodeConfig {
     /// The node's name: pods with this `spec.nodeName` are run. Default `local`.
     pub name: String,
@@ -88,6 +89,7 @@ impl Default for NodeConfig {
 /// Delays before the restarts of one container: [`first`](Self::first), then [`second`](Self::second), then twice the
 /// previous delay, up to [`cap`](Self::cap). A container that has run for ten minutes starts from `first` again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RestartBackoff {
     /// The delay before the first restart. Default: none, as with the kubelet.
     pub first: Duration,
@@ -123,6 +125,7 @@ impl RestartBackoff {
 
 /// The pod that an [`AdjustEnv`] is called for.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LocalPod {
     /// The pod's namespace.
     pub namespace: String,
@@ -155,9 +158,7 @@ pub struct LocalPod {
 /// let own_address: AdjustEnv = |pod, env| {
 ///     env.set("BIND", pod.address.to_string(), "all pods share one network here");
 /// };
-/// let config = NodeConfig {
-///     adjust_env: [("my-operator".to_owned(), own_address)].into(),
-///     ..NodeConfig::default()
-/// };
+/// let mut config = NodeConfig::default();
+/// config.adjust_env.insert("my-operator".to_owned(), own_address);
 /// ```
 pub type AdjustEnv = fn(&LocalPod, &mut Environment);

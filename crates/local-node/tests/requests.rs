@@ -146,11 +146,9 @@ async fn a_pods_life_in_requests() {
         }]},
     }));
     let (events, mut node_events) = mpsc::channel(100);
-    let config = NodeConfig {
-        name: "laptop".into(),
-        namespace: Some("ns".into()),
-        ..NodeConfig::default()
-    };
+    let mut config = NodeConfig::default();
+    config.name = "laptop".into();
+    config.namespace = Some("ns".into());
     let node = Node::start(script.client(), config, events).unwrap();
     let pod = "/api/v1/namespaces/ns/pods/job-0";
 

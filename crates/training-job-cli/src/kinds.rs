@@ -29,11 +29,19 @@ pub struct Kinds {
 
 /// The error for an object of an API version that is served no more.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Unserved {
     /// The problem of the object's `apiVersion`.
     pub problem: String,
     /// The remedy for its author.
     pub remedy: String,
+}
+
+impl Unserved {
+    /// Creates the error with this problem and remedy.
+    pub fn new(problem: String, remedy: String) -> Self {
+        Self { problem, remedy }
+    }
 }
 
 impl Default for Kinds {

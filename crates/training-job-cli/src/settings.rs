@@ -30,11 +30,10 @@ impl SettingsArgs {
     pub(crate) fn read(&self) -> Result<Settings, Failure> {
         let config = self.controller_config.read()?;
         report::print_all(&config.warnings);
-        Ok(Settings {
-            accelerators: Arc::new(config.accelerators),
-            gang_scheduler: GangScheduler::named(&self.gang_scheduler_name),
-            values: Arc::new(self.kind_settings.0.clone()),
-            ..Settings::default()
-        })
+        let mut settings = Settings::default();
+        settings.accelerators = Arc::new(config.accelerators);
+        settings.gang_scheduler = GangScheduler::named(&self.gang_scheduler_name);
+        settings.values = Arc::new(self.kind_settings.0.clone());
+        Ok(settings)
     }
 }

@@ -33,6 +33,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of an operator.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The namespace to work in; all if unset.
     pub namespace: Option<String>,

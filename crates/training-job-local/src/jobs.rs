@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
-use training_job::{Accelerators, FieldErrors, ObjectKind, Settings, TrainingJob};
+use training_job::{Accelerators, FieldErrors, ObjectKind, TrainingJob};
 use training_job_controller::{DynKind, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
@@ -233,12 +233,8 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
 }
 
 fn options(accelerators: Accelerators) -> Options {
-    Options {
-        settings: Settings {
-            success_grace_period: SUCCESS_GRACE_PERIOD,
-            accelerators: Arc::new(accelerators),
-            ..Settings::default()
-        },
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
+    options.settings.accelerators = Arc::new(accelerators);
+    options
 }

@@ -110,7 +110,7 @@ impl<J: TrainingJob> Story<J> {
     ///
     /// # Panics
     /// As in [`new`](Self::new).
-    pub fn with_options(manifest: &str, options: Options) -> Self {
+    pub fn with_options(manifest: &str, mut options: Options) -> Self {
         let kind = J::kind(&());
         let found = jobs::of_kind::<J>(manifest).unwrap_or_else(|error| panic!("the manifest:{error}"));
         let Some(job) = found.into_iter().next() else {
@@ -137,10 +137,7 @@ impl<J: TrainingJob> Story<J> {
             let params = PostParams::default();
             let created = Api::all(client.clone()).create(&params, &definition).await;
             created.unwrap_or_else(|error| panic!("the definition of {kind}: {error}"));
-            let options = Options {
-                clock: Arc::new(clock),
-                ..options
-            };
+            options.clock = Arc::new(clock);
             let operator = Operator::new(client.clone(), options).manage::<J>();
             tokio::spawn(operator.run());
             let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &J::api_resource());

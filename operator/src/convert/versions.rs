@@ -138,7 +138,7 @@ pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unse
         ),
         _ => (format!("{kind} of {api_version} is no longer served"), by_convert),
     };
-    Some(Unserved { problem, remedy })
+    Some(Unserved::new(problem, remedy))
 }
 
 impl Version {

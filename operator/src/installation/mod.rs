@@ -18,16 +18,19 @@ const OLD_GROUPS: [&str; 2] = ["mxnet.mlkube.io", "mlkube.io"];
 /// The kind that is disabled by default. `manifests/mpi` adds its definition and its permissions.
 const OPTIONAL_KIND: &str = "MPIJob";
 
-pub(crate) const INSTALLATION: Installation = Installation {
-    former_groups: &OLD_GROUPS,
-    optional_kinds: &[OPTIONAL_KIND],
-    more_rules,
-    operator_of,
-    apply_definition,
-    apply_role: || "apply the role of manifests/base and, for MPIJobs, of manifests/mpi".to_owned(),
-    install: || "apply one of manifests/overlays".to_owned(),
-    former_jobs,
-};
+pub(crate) fn installation() -> Installation {
+    let mut installation = Installation::default();
+    installation.former_groups = &OLD_GROUPS;
+    installation.optional_kinds = &[OPTIONAL_KIND];
+    installation.more_rules = more_rules;
+    installation.operator_of = operator_of;
+    installation.apply_definition = apply_definition;
+    installation.apply_role =
+        || "apply the role of manifests/base and, for MPIJobs, of manifests/mpi".to_owned();
+    installation.install = || "apply one of manifests/overlays".to_owned();
+    installation.former_jobs = former_jobs;
+    installation
+}
 
 fn more_rules(kind: &str) -> Vec<PolicyRule> {
     if kind != OPTIONAL_KIND {

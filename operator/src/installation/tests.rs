@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use training_job_cli::doctor::{ClusterState, MissingPermission, findings, text};
 use training_job_controller::process::{program, rules};
 
-use super::INSTALLATION;
+use super::installation;
 use crate::kinds::kinds;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
@@ -182,7 +182,7 @@ fn the_checked_permissions_are_those_of_the_role() {
         }
     }
     let mut checked = rules(&kinds().dyn_kinds());
-    checked.extend((INSTALLATION.more_rules)("MPIJob"));
+    checked.extend((installation().more_rules)("MPIJob"));
     let of_rule = |rule: &PolicyRule| -> Vec<String> {
         let resources = rule.resources.iter().flatten();
         let each =

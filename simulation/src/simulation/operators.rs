@@ -36,11 +36,9 @@ impl Simulation {
         F: Future<Output = ()> + Send + 'static,
     {
         let (client, number, dead) = self.network.connect();
-        let mut options = Options {
-            clock: Arc::new(self.clock.clone()),
-            concurrency: self.concurrency,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.clock = Arc::new(self.clock.clone());
+        options.concurrency = self.concurrency;
         options.settings.gang_scheduler = self.gang_scheduler().cloned();
         let task = tokio::spawn(run(client, options));
         self.history.note(format_args!("op{number} starts"));

@@ -10,6 +10,7 @@ use crate::help::help;
 
 /// The installation of a program, and the traces of former operators of its kinds.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Installation {
     /// The API groups of former definitions of these kinds.
     pub former_groups: &'static [&'static str],

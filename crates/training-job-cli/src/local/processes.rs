@@ -52,17 +52,16 @@ impl ProcessArgs {
     /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
     /// to one machine.
     pub(super) fn node_config(&self, workdir: PathBuf, kinds: &Kinds) -> NodeConfig {
-        NodeConfig {
-            workdir,
-            path: self.path.clone(),
-            venv: self.venv.clone(),
-            logs: self.keep_logs.clone(),
-            adjust_env: kinds
-                .iter()
-                .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_env as _))
-                .collect(),
-            ..NodeConfig::default()
-        }
+        let mut config = NodeConfig::default();
+        config.workdir = workdir;
+        config.path = self.path.clone();
+        config.venv = self.venv.clone();
+        config.logs = self.keep_logs.clone();
+        config.adjust_env = kinds
+            .iter()
+            .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_env as _))
+            .collect();
+        config
     }
 }
 

@@ -10,6 +10,7 @@ use crate::DynKind;
 
 /// The program that runs an operator.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Program {
     /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`, and metrics
     /// have names such as `farm_operator_jobs_created_total`.

@@ -130,18 +130,17 @@ impl Work<'_> {
 
     async fn lead(&self, client: Client) {
         let threads = usize::from(self.flags.controller_threads);
+        let mut settings = Settings::default();
+        settings.restart_scope = self.flags.default_restart_scope.map(Into::into);
+        settings.clean_pods = self.flags.default_clean_pod_policy.into();
+        settings.force_delete_after = self.flags.force_delete_after;
+        settings.cluster_domain.clone_from(&self.flags.cluster_domain);
+        settings.accelerators = Arc::new(self.flags.accelerators.clone());
+        settings.gang_scheduler = GangScheduler::named(&self.flags.gang_scheduler_name);
+        settings.values = Arc::new(self.flags.settings.0.clone());
         let options = Options {
             namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
-            settings: Settings {
-                restart_scope: self.flags.default_restart_scope.map(Into::into),
-                clean_pods: self.flags.default_clean_pod_policy.into(),
-                force_delete_after: self.flags.force_delete_after,
-                cluster_domain: self.flags.cluster_domain.clone(),
-                accelerators: Arc::new(self.flags.accelerators.clone()),
-                gang_scheduler: GangScheduler::named(&self.flags.gang_scheduler_name),
-                values: Arc::new(self.flags.settings.0.clone()),
-                ..Settings::default()
-            },
+            settings,
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
             metrics: self.metrics.clone(),

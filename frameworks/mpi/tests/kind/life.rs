@@ -60,10 +60,8 @@ fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
         let spec = &group["spec"];
         (spec["minMember"].clone(), spec["minResources"]["cpu"].clone())
     };
-    let settings = Settings {
-        gang_scheduler: GangScheduler::named("volcano"),
-        ..Settings::default()
-    };
+    let mut settings = Settings::default();
+    settings.gang_scheduler = GangScheduler::named("volcano");
     let rendered = render::all(&validate(&w.job, &settings).unwrap());
     let group = rendered.objects.iter().find(|o| o.kind.kind == "PodGroup");
     assert_eq!(asks(&group.unwrap().content), (2.into(), "3".into()));

@@ -61,16 +61,14 @@ fn renders_are_the_go_operators_but_where_we_say_so() {
     let added = ADDED_VARIABLES.map(|scenario| (scenario, "pods.job-worker-*.env", "variables are added"));
     differences.extend(added);
     // Under the Go operator each job's workers wait for the master's name in an init container.
-    let settings = Settings {
-        values: Arc::new(
-            [(
-                "pytorch-init-container-image".to_owned(),
-                "alpine:3.10".to_owned(),
-            )]
-            .into(),
-        ),
-        ..Settings::default()
-    };
+    let mut settings = Settings::default();
+    settings.values = Arc::new(
+        [(
+            "pytorch-init-container-image".to_owned(),
+            "alpine:3.10".to_owned(),
+        )]
+        .into(),
+    );
     let compared = compare_renders_with::<PyTorchJob>(&settings, &differences);
     assert_eq!(compared, 179);
 }

@@ -56,10 +56,8 @@ async fn play(responses: Responses) {
             async move { Ok::<_, std::convert::Infallible>(server.response(&request).await) }
         })
     };
-    let options = Options {
-        clock: Arc::new(FixedClock),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.clock = Arc::new(FixedClock);
     let caches = Caches::<MXJob>::new(Client::new(service, "ns"), options);
     let begun = Instant::now();
     tokio::select! {

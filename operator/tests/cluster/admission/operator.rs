@@ -17,10 +17,8 @@ use training_job_xgboost::XGBoostJob;
 
 /// Starts an operator for all kinds in one namespace. It runs until the handle is aborted.
 pub(crate) fn start(cluster: &ControlPlane, namespace: &str) -> JoinHandle<()> {
-    let options = Options {
-        namespace: Some(namespace.to_owned()),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.namespace = Some(namespace.to_owned());
     let operator = Operator::new(cluster.client(), options)
         .manage::<MXJob>()
         .manage::<TFJob>()

@@ -14,10 +14,8 @@ const RESOURCES: [&str; 4] = ["mxjobs", "pods", "services", "configmaps"];
 #[tokio::test]
 async fn when_nothing_changes_watches_are_renewed_and_nothing_else() {
     let stage = stage("quiet").await;
-    let options = Options {
-        watch_timeout: Duration::from_secs(4),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.watch_timeout = Duration::from_secs(4);
     let operator = stage.operator_in_process(options).await;
     stage.create(job("runs", 4)).await;
     stage.create(job("ends", 4)).await;

@@ -133,10 +133,8 @@ async fn watches_end_after_each_event_while_many_jobs_come_and_end() {
 #[tokio::test]
 async fn a_watch_that_died_is_noticed_shown_and_begun_anew() {
     let stage = Stage::new("watch-dies").await;
-    let options = Options {
-        watch_timeout: Duration::from_secs(8),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.watch_timeout = Duration::from_secs(8);
     let operator = stage.operator_in_process(options).await;
     stage.create(job("a", 2)).await;
     stage.until_all_run("a", 2).await;

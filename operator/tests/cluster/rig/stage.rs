@@ -73,9 +73,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts an operator of this namespace in this process, behind the proxy.
-    pub(crate) async fn operator_in_process(&self, options: Options) -> InProcess {
-        let namespace = Some(self.namespace.clone());
-        let options = Options { namespace, ..options };
+    pub(crate) async fn operator_in_process(&self, mut options: Options) -> InProcess {
+        options.namespace = Some(self.namespace.clone());
         InProcess::start(self.proxy.kubeconfig(), options).await
     }
 

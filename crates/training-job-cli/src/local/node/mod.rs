@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
-use local_node::{Bind, Node, NodeConfig, default_node_name};
+use local_node::{Bind, Node, default_node_name};
 use tokio::sync::mpsc;
 
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
@@ -133,17 +133,15 @@ async fn serve(
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let (sender, mut events) = mpsc::channel(MAX_QUEUED_LINES);
-    let config = NodeConfig {
-        name: name.clone(),
-        namespace: args.namespace.clone(),
-        bind: if args.no_bind {
-            Bind::None
-        } else {
-            Bind::DefaultScheduler
-        },
-        register: true,
-        ..args.processes.node_config(args.workdir.clone(), kinds)
+    let mut config = args.processes.node_config(args.workdir.clone(), kinds);
+    config.name = name.clone();
+    config.namespace = args.namespace.clone();
+    config.bind = if args.no_bind {
+        Bind::None
+    } else {
+        Bind::DefaultScheduler
     };
+    config.register = true;
     let workdir = args
         .workdir
         .canonicalize()

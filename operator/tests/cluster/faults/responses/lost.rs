@@ -73,12 +73,10 @@ async fn a_write_that_never_arrives_is_made_again() {
 #[tokio::test]
 async fn what_no_answer_comes_to_is_given_up() {
     let stage = Stage::new("no-response").await;
-    let options = Options {
-        call_timeout: Duration::from_secs(1),
-        // A call that hangs must not occupy the only worker.
-        concurrency: 2,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.call_timeout = Duration::from_secs(1);
+    // A call that hangs must not occupy the only worker.
+    options.concurrency = 2;
     let holes = [
         stage
             .proxy
