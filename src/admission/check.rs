@@ -186,6 +186,24 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
             "pass a name of lower-case letters, digits and '-' to RoleDefinition::container",
         );
     }
+    if let Some(name) = role.service
+        && (role.max > 1
+            || role.source.is_open()
+            || !role.has_service
+            || names::label_1035(name).is_some()
+            || name
+                .rsplit('-')
+                .next()
+                .is_some_and(|end| end.parse::<u32>().is_ok()))
+    {
+        return error::<J, _>(
+            format!(
+                "service {name:?} of role {} must be a valid name of its only replica's service",
+                role.name
+            ),
+            "pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
+        );
+    }
     let mut ports = role.ports.into_iter().flatten();
     if let Some((name, number)) = ports.find(|(name, number)| !is_port(name, *number)) {
         return error::<J, _>(

@@ -92,7 +92,9 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         _ => Some(check::shape::<J>(root)?),
     };
     roles::on_object(root, &framework);
-    if shape == Some(Shape::Map) && !framework.names_replicas && framework.has_services() {
+    let named_by_role =
+        !framework.names_replicas && framework.roles.iter().all(|role| role.service.is_none());
+    if shape == Some(Shape::Map) && named_by_role && framework.has_services() {
         roles::on_name_lengths(root, &framework);
     }
     let Some(spec) = property(root, "spec") else {

@@ -374,6 +374,8 @@ pub struct RoleDefinition {
     pub ports: Option<&'static [(&'static str, i32)]>,
     /// True if its replicas have services, whose names the other replicas use.
     pub has_service: bool,
+    /// The end of the name of its only replica's service; if unset, services are named as the pods.
+    pub service: Option<&'static str>,
     /// The roles whose replicas must all run or have succeeded before its pods are created.
     pub starts_after: &'static [&'static str],
     /// True if the replicas of [`starts_after`](Self::starts_after) must be ready as well.
@@ -395,6 +397,7 @@ impl RoleDefinition {
             container: None,
             ports: None,
             has_service: true,
+            service: None,
             starts_after: &[],
             waits_for_readiness: false,
             always_replaced: false,
@@ -481,6 +484,14 @@ impl RoleDefinition {
     #[must_use]
     pub const fn when_ready(mut self) -> Self {
         self.waits_for_readiness = true;
+        self
+    }
+
+    /// Names the service of the role's only replica `<job>-<name>`, which is then the replica's
+    /// [host name](super::Replica::host). Without it the service is named as the pod. For roles of at most one replica.
+    #[must_use]
+    pub const fn service(mut self, name: &'static str) -> Self {
+        self.service = Some(name);
         self
     }
 

@@ -49,8 +49,10 @@ pub struct Role<'a> {
     pub field: String,
     /// The name in lower case, as in names, labels and environment.
     pub slug: String,
-    /// The names of its replicas.
+    /// The names of its replicas' pods.
     pub names: ReplicaNames,
+    /// The name of its only replica's service, if that differs from the pod's.
+    pub service: Option<String>,
     /// The number of replicas; may be 0.
     pub replicas: u32,
     /// The restart policy with defaults applied; never `Other`.
@@ -63,7 +65,8 @@ pub struct Role<'a> {
     pub spec: Cow<'a, ReplicaSpec>,
 }
 
-/// The names of the pods and services of a role's replicas, which are their host names.
+/// The names of the pods of a role's replicas. Their services have the same names, unless the role's definition sets
+/// [another](RoleDefinition::service).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaNames {
     /// A prefix, followed by `-` and the index of the replica: `primes-worker-0`.
@@ -158,12 +161,18 @@ impl<'a> Topology<'a> {
     /// Returns true if a service of the job has this name.
     pub(crate) fn has_service_named(&self, name: &str) -> bool {
         match &self.common_service {
-            None => {
-                let replica = self.replica_named(name);
-                replica.is_some_and(|replica| replica.role.definition.has_service)
-            }
+            None => self.has_host_named(name),
             Some(common) => common == name,
         }
+    }
+
+    /// Returns true if a replica's own service has this name, in a job with a service per replica.
+    pub(crate) fn has_host_named(&self, name: &str) -> bool {
+        let mut roles = self.roles.iter().filter(|role| role.definition.has_service);
+        roles.any(|role| match &role.service {
+            Some(own) => role.replicas > 0 && own == name,
+            None => role.replica_named(name).is_some(),
+        })
     }
 
     /// Returns true if a replica's pod has this name.
@@ -188,8 +197,14 @@ impl Role<'_> {
         self.definition.name
     }
 
-    /// Returns the host name of a replica: the name of its pod, and of its own service if it has one.
+    /// Returns the host name of a replica, by which the others find it: the name of its own service if it has one, or
+    /// else of its pod.
     pub fn host(&self, index: u32) -> String {
+        self.service.clone().unwrap_or_else(|| self.pod_name(index))
+    }
+
+    /// Returns the name of a replica's pod.
+    pub fn pod_name(&self, index: u32) -> String {
         match &self.names {
             // Concatenated without formatting, because each reconcile calls this several times for each replica.
             ReplicaNames::Indexed(prefix) => [prefix, "-", &index.to_string()].concat(),
@@ -230,6 +245,15 @@ impl Role<'_> {
         self.index_in(name).is_some()
     }
 
+    /// Returns true if this is not `besides`, and a service of one of its replicas could have this name.
+    pub(crate) fn may_serve(&self, name: &str, besides: &Role<'_>) -> bool {
+        self.slug != besides.slug
+            && match &self.service {
+                Some(own) => own == name,
+                None => self.may_have(name),
+            }
+    }
+
     fn index_in(&self, name: &str) -> Option<u32> {
         match &self.names {
             ReplicaNames::Indexed(prefix) => {
@@ -246,9 +270,15 @@ impl Role<'_> {
 }
 
 impl Replica<'_> {
-    /// Returns its host name: the name of its pod, and of its own service if it has one.
+    /// Returns its host name, by which the others find it: the name of its own service if it has one, or else of its
+    /// pod.
     pub fn host(&self) -> String {
         self.role.host(self.index)
+    }
+
+    /// Returns the name of its pod.
+    pub fn pod_name(&self) -> String {
+        self.role.pod_name(self.index)
     }
 
     /// Returns `<role in lower case>-<index>`, the key of the replica in the status.
@@ -279,6 +309,7 @@ mod tests {
                 "Launcher" | "Gone" => ReplicaNames::Single(format!("job-a-{}", definition.slug())),
                 _ => ReplicaNames::Indexed(format!("job-a-{}", definition.slug())),
             },
+            service: None,
             replicas,
             restart_policy: RestartPolicy::Never,
             container: None,

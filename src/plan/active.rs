@@ -125,7 +125,7 @@ fn attempts_to_skip<J: TrainingJob>(draft: &Draft<'_, J>, failed: &FailedReplica
         _ => replica.key() == failed.replica.key(),
     };
     let ahead = draft.job.topology.all().filter(restarts).filter_map(|replica| {
-        let pod = draft.observed.pods.get(&replica.host())?;
+        let pod = draft.observed.pods.get(&replica.pod_name())?;
         let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
         let is_outdated = recovery::is_outdated(pod.attempt, attempt);
         i32::try_from(pod.attempt.checked_sub(attempt)?)

@@ -115,7 +115,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
             match recovery::paused_until(&draft.status.recovery, &replica, draft.now) {
                 Some((until, failures)) => pause(draft, until, failures),
                 None => draft.plan.create_pods.push(PlannedPod {
-                    name: replica.host(),
+                    name: replica.pod_name(),
                     attempt: recovery::attempt(&draft.status.recovery, of_role.role, index),
                 }),
             }

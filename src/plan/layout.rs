@@ -24,14 +24,9 @@ pub(super) fn change<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed)
     let topology = &job.topology;
     let common = common_service_name(topology.job);
     let has_common = observed.services.contains_key(&common);
-    let has_own = || {
-        observed
-            .services
-            .keys()
-            .any(|name| topology.has_replica_named(name))
-    };
+    let has_own = || observed.services.keys().any(|name| topology.has_host_named(name));
     let made_for = match topology.common_service {
-        None if has_common && !topology.has_replica_named(&common) => Layout::Compact,
+        None if has_common && !topology.has_host_named(&common) => Layout::Compact,
         Some(_) if !has_common && has_own() => Layout::Plain,
         _ => return None,
     };

@@ -28,7 +28,7 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let topology = &draft.job.topology;
     let mut notices: Vec<(PlannedEvent, usize)> = Vec::new();
     for replica in topology.all() {
-        let name = replica.host();
+        let name = replica.pod_name();
         let pod = draft.observed.pods.get(&name);
         let Some((reason, message)) = pod.filter(|p| !p.deleting).and_then(|p| waits(p)) else {
             continue;
@@ -78,7 +78,7 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let by_rules = !draft.job.policy.failure.rules.is_empty();
     let mut lingering = draft.job.topology.all().filter_map(|replica| {
         let main = main_name(replica.role)?;
-        let pod = draft.observed.pods.get(&replica.host())?;
+        let pod = draft.observed.pods.get(&replica.pod_name())?;
         end_of(pod, Some(main), replica.role, by_rules).filter(|_| !pod.is_terminal() && !pod.deleting)?;
         let end = pod.container(main)?.ended.as_ref()?;
         let others = pod.containers.iter();
@@ -202,7 +202,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let Some(pod) = draft
             .observed
             .pods
-            .get(&replica.host())
+            .get(&replica.pod_name())
             .filter(|pod| !pod.deleting)
         else {
             continue;
@@ -227,7 +227,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .and_then(|spec| spec.scheduler_name);
         let message = format!(
             "no scheduler has processed pod {} for more than one minute; check that the scheduler {} runs",
-            replica.host(),
+            replica.pod_name(),
             scheduler.as_deref().unwrap_or("default-scheduler")
         );
         push(draft, reasons::POD_NOT_SCHEDULED, message, unseen.len() - 1);
@@ -235,7 +235,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if let Some(replica) = gated.first() {
         let message = format!(
             "pod {} has been held back by its scheduling gates for more than five minutes",
-            replica.host()
+            replica.pod_name()
         );
         push(draft, reasons::POD_GATED, message, gated.len() - 1);
     }
@@ -320,7 +320,7 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
 /// Returns true if any pod of the job is missing or pending.
 pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let topology = &draft.job.topology;
-    let mut names = topology.all().map(|r| r.host());
+    let mut names = topology.all().map(|r| r.pod_name());
     names.any(|name| {
         draft
             .observed

@@ -106,7 +106,7 @@ fn restarts_in_place<J: TrainingJob>(
         if hook("tolerance", || job.job.tolerance(replica.role)) == FailureTolerance::Always {
             continue;
         }
-        let Some(pod) = observed.pods.get(&replica.host()) else {
+        let Some(pod) = observed.pods.get(&replica.pod_name()) else {
             continue;
         };
         let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
@@ -140,7 +140,7 @@ fn observe_replica(
     lost: bool,
     by_rules: bool,
 ) -> ObservedReplica {
-    let name = replica.host();
+    let name = replica.pod_name();
     let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
     let is_complete = completed.contains(&replica.index);
     let Some(pod) = observed.pods.get(&name) else {

@@ -148,7 +148,7 @@ fn failures<'s, 'a, J: TrainingJob>(
                 role: of_role.role,
                 index,
             };
-            let pod = draft.observed.pods.get(&replica.host()).map(|pod| &**pod);
+            let pod = draft.observed.pods.get(&replica.pod_name()).map(|pod| &**pod);
             let action = policy::action(&draft.job.policy.failure, of_role.role, failure, pod);
             let consequence = match action {
                 None => failure.consequence(&*draft.job.job, of_role.role),
@@ -414,7 +414,7 @@ fn success_grace_ends_at<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'
     let replicas = draft.job.topology.all();
     let observed = survey.roles.iter().flat_map(|role| &role.replicas);
     let ended = replicas.zip(observed).filter(|(_, s)| has_succeeded(s));
-    let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.host()));
+    let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.pod_name()));
     let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
     let until = last.checked_add(draft.job.policy.success_grace_period).ok()?;
     // If the clock was set back, there is no grace period.
@@ -436,7 +436,7 @@ fn failure_grace_ends_at<J>(
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;
-    let seen = draft.observed.pods.get(&failed.replica.host())?.seen_to_end?;
+    let seen = draft.observed.pods.get(&failed.replica.pod_name())?.seen_to_end?;
     let until = seen.checked_add(draft.job.policy.failure_grace_period).ok()?;
     // If the clock was set back, there is no grace period.
     (seen <= draft.exact_now && draft.exact_now < until).then_some(until)
@@ -449,7 +449,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
     let mut pods = job
         .topology
         .all()
-        .filter_map(|r| draft.observed.pods.get(&r.host()));
+        .filter_map(|r| draft.observed.pods.get(&r.pod_name()));
     let pending = pods.find(|pod| pod.phase == Phase::Pending && !pod.deleting);
     let mut message = format!(
         "the job did not end within activeDeadlineSeconds ({} s)",
@@ -477,7 +477,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
 /// Returns the failure record of the latest restart in place.
 fn latest_restart_in_place<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord> {
     let failures = draft.job.topology.all().filter_map(|replica| {
-        let pod = draft.observed.pods.get(&replica.host())?;
+        let pod = draft.observed.pods.get(&replica.pod_name())?;
         let main = main_name(replica.role);
         Failure::of_restart(&replica, pod, counted_containers(pod, main))
     });

@@ -81,7 +81,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
     Pod {
         metadata: ObjectMeta {
-            name: Some(replica.host()),
+            name: Some(replica.pod_name()),
             namespace: Some(job.topology.namespace.to_owned()),
             labels: Some(all_labels),
             annotations: Some(annotations).filter(|a| !a.is_empty()),

@@ -33,7 +33,7 @@ pub(super) fn check(topology: &Topology<'_>, errors: &mut FieldErrors) {
             );
         }
     }
-    if topology.has_replica_named(service) {
+    if topology.has_replica_named(service) || topology.has_host_named(service) {
         errors.push(
             "metadata.name",
             format!("must not give a replica the name of the job's service ({service})"),

@@ -130,12 +130,22 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
     let roles = || topology.roles.iter().filter(|role| role.replicas > 0);
     for (n, role) in roles().enumerate() {
         let is_single = matches!(role.names, ReplicaNames::Single(_));
-        let has_name_of = |other: &Role<'_>| role.may_have(&other.host(0)) || other.may_have(&role.host(0));
+        let has_name_of =
+            |other: &Role<'_>| role.may_have(&other.pod_name(0)) || other.may_have(&role.pod_name(0));
         if is_single && role.replicas > 1 || roles().take(n).any(has_name_of) {
             errors.push(
                 &role.field,
-                format!("two replicas would have the name {}", role.host(0)),
+                format!("two replicas would have the name {}", role.pod_name(0)),
                 "this is a mistake in the operator: return a name of its own for each replica from replica_names",
+            );
+        }
+        let is_taken =
+            |name: &&String| roles().any(|other| other.definition.has_service && other.may_serve(name, role));
+        if let Some(name) = role.service.as_ref().filter(is_taken) {
+            errors.push(
+                &role.field,
+                format!("two replicas would have a service of the name {name}"),
+                "this is a mistake in the operator: pass another name to RoleDefinition::service",
             );
         }
         let is_class = |class: &str| J::FRAMEWORK.roles.iter().any(|role| role.name == class);
@@ -394,7 +404,7 @@ fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &
                     J::FRAMEWORK.roles_path(),
                     format!(
                         "environment variable {} of {} must be at most {MAX_ENV_BYTES} bytes, the limit of Linux (would have {bytes} with {} replicas)",
-                        variable.name, role.host(index), topology.total(),
+                        variable.name, role.pod_name(index), topology.total(),
                     ),
                     "use fewer replicas or a shorter job name",
                 );

@@ -173,10 +173,12 @@ fn role<'a, J: TrainingJob>(
     };
     let (container, port) = template::check(job, definition, path.member("template"), &spec.template, errors);
     let slug = name.to_lowercase();
+    let service = definition.service.filter(|_| definition.has_service);
     Role {
         definition,
         field: path.to_string(),
         names: hook("replica_names", || job.replica_names(definition, &slug)),
+        service: service.map(|end| format!("{}-{end}", job.meta().name.as_deref().unwrap_or_default())),
         slug,
         name,
         // An invalid count is reported above, and then the role is not used.

@@ -111,7 +111,7 @@ impl TrainingJob for ListJob {
             "memberType",
             &[
                 RoleDefinition::new("HEAD").at_most(1),
-                RoleDefinition::new("CLIENT").at_most(1),
+                RoleDefinition::new("CLIENT").at_most(1).service("one"),
                 RoleDefinition::new("WORKER").at_least(2),
                 RoleDefinition::new("NOTEBOOK").without_services(),
             ],

@@ -261,6 +261,20 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
                 }
             )
         ),
+        wrong!(
+            NumberedService,
+            RIGHT.roles(
+                "replicaSpecs",
+                const { &[RoleDefinition::new("Head").at_most(1).service("worker-0")] }
+            )
+        ),
+        wrong!(
+            ServiceOfMany,
+            RIGHT.roles(
+                "replicaSpecs",
+                const { &[RoleDefinition::new("Worker").service("all")] }
+            )
+        ),
         wrong!(ReservedPrefix, RIGHT.key_prefix("apps.k8s.io")),
         wrong!(NoneIfUnset, RIGHT, |_, spec| {
             spec.replicas.get_or_insert(0);
@@ -285,6 +299,8 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         "WrongJob: field \"replicaSpecs\" of role Worker must be its own; give each role a field of its own, or declare one class of roles",
         "WrongJob: must have a field for the roles without a field of their own, and only for these; declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
         "WrongJob: Service \"config\" cannot be mounted at \"/etc/config\"; mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
+        "WrongJob: service \"worker-0\" of role Head must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
+        "WrongJob: service \"all\" of role Worker must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
         "WrongJob: key prefix \"apps.k8s.io\" must be a DNS name outside of kubernetes.io and k8s.io; pass a domain such as \"farm.example.com\" to Framework::key_prefix",
         "WrongJob: a Worker without a number of replicas has 0, but its definition fills in 1; remove the default with api::schema::without_default_replicas",
     ];

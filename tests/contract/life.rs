@@ -68,7 +68,7 @@ fn a_story_tells_what_was_restarted_and_what_the_operator_said() {
     let mut story = Story::<ListJob>::new(&new.to_string());
     story.runs("job-client-x1-0").all_run();
     let client = story.job().unwrap().status.unwrap().client;
-    assert_eq!(client.as_deref(), Some("job-client-x1-0"));
+    assert_eq!(client.as_deref(), Some("job-one"));
     assert_eq!(story.conditions(), ["Created", "Running"]);
     assert!(story.restarted().is_empty());
 

@@ -88,6 +88,14 @@ fn mistakes_in_the_hooks_of_roles_are_errors() {
         mistaken("one-name", "", &[("WORKER", 2), ("NOTEBOOK", 1)]),
         of_notebook
     );
+    let of_client = [
+        "spec.members[1]: two replicas would have a service of the name job-one".to_owned(),
+        format!("spec.members[0]: {two}"),
+    ];
+    assert_eq!(
+        mistaken("one-name", "", &[("WORKER", 2), ("CLIENT", 1)])[..],
+        of_client
+    );
     let unknown = mistaken("waits", "nobody", &[("WORKER", 2)]);
     assert_eq!(
         unknown,

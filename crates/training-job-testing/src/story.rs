@@ -228,7 +228,7 @@ impl<J: TrainingJob> Story<J> {
     fn main_container(&self, pod: &str) -> Option<String> {
         let job = self.job()?;
         let valid = validate(&job, &Settings::default()).ok()?;
-        let replica = valid.topology.all().find(|replica| replica.host() == pod)?;
+        let replica = valid.topology.all().find(|replica| replica.pod_name() == pod)?;
         replica.role.main_container().map(|main| main.name.clone())
     }
 

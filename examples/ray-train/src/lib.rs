@@ -95,6 +95,7 @@ impl TrainingJob for RayTrainJob {
                 .in_field("head")
                 .exactly(1)
                 .container("ray-head")
+                .service("head-svc")
                 .ports(&[GCS, DASHBOARD])
                 .always_replaced(),
             RoleDefinition::new(WORKER)

@@ -29,7 +29,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
 fn a_job_runs_on_this_machine() {
     let (code, text) = run(&["local", "run", "jobs/echo.yaml"]);
     assert_eq!(code, Some(0), "{text}");
-    let members = "['echo-head-0', 'echo-small-0', 'echo-small-1', 'echo-large-0', 'echo-submitter-0']";
+    let members = "['echo-head-svc', 'echo-small-0', 'echo-small-1', 'echo-large-0', 'echo-submitter-0']";
     for expected in ["joins as small", "joins as large", members] {
         assert!(text.contains(expected), "{text}");
     }

@@ -82,7 +82,7 @@ fn started_workers(replicas: &Replicas<'_>) -> Vec<String> {
     let workers = replicas.role(WORKER).into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
     let there = workers.filter(|(_, state)| is_there(state));
-    there.map(|(worker, _)| worker.host()).collect()
+    there.map(|(worker, _)| worker.pod_name()).collect()
 }
 
 /// Returns the rules of the launcher's Role. A name is granted only while a pod of this job has it, because a job of
@@ -126,7 +126,9 @@ fn hosts(topology: &Topology<'_>, slots: i32) -> String {
         .role(WORKER)
         .into_iter()
         .flat_map(|workers| workers.all());
-    let all = launcher.into_iter().chain(workers.map(|worker| worker.host()));
+    let all = launcher
+        .into_iter()
+        .chain(workers.map(|worker| worker.pod_name()));
     all.map(|host| format!("{host} slots={slots}\n")).collect()
 }
 
@@ -139,7 +141,7 @@ fn discovery(topology: &Topology<'_>, replicas: &Replicas<'_>, slots: i32) -> St
     let workers = replicas.role(WORKER).into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
     for (worker, _) in workers.filter(|(_, state)| state.runs()) {
-        script += &format!("\necho {}:{slots}", worker.host());
+        script += &format!("\necho {}:{slots}", worker.pod_name());
     }
     script
 }

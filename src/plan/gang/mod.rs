@@ -63,7 +63,7 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
                 of_role.later += 1;
             } else {
                 of_role.present += 1;
-                of_role.asking += u32::from(!pod_of(&replica.host()).is_some_and(is_bound));
+                of_role.asking += u32::from(!pod_of(&replica.pod_name()).is_some_and(is_bound));
             }
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
 /// Returns true if a pod exists that was created since the latest restart, has not ended and is not being deleted.
 fn has_pods_of_this_attempt<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     draft.job.topology.all().any(|replica| {
-        let pod = draft.observed.pods.get(&replica.host());
+        let pod = draft.observed.pods.get(&replica.pod_name());
         let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
         pod.is_some_and(|pod| {
             !pod.deleting && !pod.is_terminal() && !recovery::is_outdated(pod.attempt, attempt)

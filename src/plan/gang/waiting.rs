@@ -130,7 +130,7 @@ fn has_no_nodes<J: TrainingJob>(
     let members = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
     let pods = members
         .flat_map(Role::all)
-        .filter_map(|replica| draft.observed.pods.get(&replica.host()));
+        .filter_map(|replica| draft.observed.pods.get(&replica.pod_name()));
     let pods: Vec<&PodRecord> = pods
         .map(|pod| &**pod)
         .filter(|pod| !pod.deleting && !pod.is_terminal())

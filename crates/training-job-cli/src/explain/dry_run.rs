@@ -68,7 +68,7 @@ pub(crate) fn timeline<J: TrainingJob>(
         .iter()
         .filter(|r| r.replicas > 0 && !valid.policy.suspend)
     {
-        let pods: Vec<String> = role.all().map(|r| r.host()).collect();
+        let pods: Vec<String> = role.all().map(|r| r.pod_name()).collect();
         let mut incidents = Vec::new();
         for incident in Incident::of(&valid.policy.failure, role) {
             incidents.push((incident, run.consequence(incident, &pods[0], &valid.policy)?));
@@ -265,7 +265,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
             if policy == "Always" {
                 self.restart_always.insert(name.clone());
             }
-            let replica = job.topology.all().find(|replica| replica.host() == name);
+            let replica = job.topology.all().find(|replica| replica.pod_name() == name);
             let main = replica.and_then(|replica| replica.role.container);
             let main = main.and_then(|n| spec.containers.into_iter().nth(n));
             let containers = main.into_iter().map(|c| ContainerRecord {
