@@ -81,19 +81,21 @@ fn lean_value<T: JsonSchema>() -> Value {
 
 /// Returns the schema of an object's metadata. Definitions leave it to the API server.
 pub(crate) fn object_meta() -> &'static kube_schema::Schema {
-    static SCHEMA: LazyLock<kube_schema::Schema> = LazyLock::new(|| {
-        let mut schema: JSONSchemaProps =
-            serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
-        for_each(&mut schema, &|schema| {
-            if let Some(owned) = schema.properties.as_mut().and_then(|p| p.get_mut("fieldsV1")) {
-                // This field mirrors the fields of the object.
-                owned.x_kubernetes_preserve_unknown_fields = Some(true);
-            }
-        });
-        tidy(&mut schema);
-        kube_schema::Schema::new(&serde_json::to_value(schema).unwrap_or_default())
-    });
+    static SCHEMA: LazyLock<kube_schema::Schema> = LazyLock::new(built_in::<ObjectMeta>);
     &SCHEMA
+}
+
+/// Returns the schema of a type of Kubernetes.
+pub(crate) fn built_in<T: JsonSchema>() -> kube_schema::Schema {
+    let mut schema: JSONSchemaProps = serde_json::from_value(lean_value::<T>()).unwrap_or_default();
+    for_each(&mut schema, &|schema| {
+        if let Some(owned) = schema.properties.as_mut().and_then(|p| p.get_mut("fieldsV1")) {
+            // This field mirrors the fields of the object.
+            owned.x_kubernetes_preserve_unknown_fields = Some(true);
+        }
+    });
+    tidy(&mut schema);
+    kube_schema::Schema::new(&serde_json::to_value(schema).unwrap_or_default())
 }
 
 /// Removes from a derived definition the properties that come from Rust types and not from the API.

@@ -8,6 +8,7 @@ mod layout;
 mod leftovers;
 pub mod manifest;
 mod misplaced;
+mod objects;
 pub(crate) mod policies;
 mod prune;
 mod roles;
@@ -26,16 +27,14 @@ pub(crate) use template::framework_port;
 pub(crate) use texts::MUST_BE_SET;
 pub use undecodable::undecodable;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_schema::{FieldPath, names};
 
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState,
-    Replicas, Role, Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
+    FailureTolerance, FieldErrors, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
+    SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
 };
 
 /// The maximum size of one environment variable in Linux, in bytes: `NAME=VALUE` and its final zero. A container with
@@ -120,7 +119,7 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
     });
     hook("validate", || job.validate(topology, errors));
     if errors.is_empty() {
-        check_objects(job, topology, errors);
+        objects::check(job, topology, errors);
     }
 }
 
@@ -158,46 +157,6 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
             );
         }
     }
-}
-
-/// Checks the objects that the kind makes. An undeclared object would not be watched. Undeclared and unnamed objects
-/// are mistakes of the kind's author, which the first job reveals.
-fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
-    let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
-    let mut known = BTreeSet::new();
-    for object in hook("objects", || job.objects(topology, &replicas)) {
-        let title = format!("{} {:?}", object.kind.kind, object.name());
-        if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
-            errors.push(
-                "spec",
-                format!(
-                    "the job's {title} is of a kind that {} does not declare",
-                    J::kind(&())
-                ),
-                "this is a mistake in the operator: declare the kind with Framework::objects",
-            );
-        } else if object.name().is_empty() || !known.insert((object.kind, object.name().to_owned())) {
-            errors.push(
-                "spec",
-                format!("the job's {title} has no unique name"),
-                "this is a mistake in the operator: give each object its own name",
-            );
-        } else if is_of_a_replica(topology, &object) {
-            errors.push(
-                "spec",
-                format!("the job's {title} has the name of a replica"),
-                "rename the job",
-            );
-        }
-    }
-}
-
-/// Returns true if an object has the kind and name of a replica's pod or service.
-fn is_of_a_replica(topology: &Topology<'_>, object: &JobObject) -> bool {
-    if object.kind == ObjectKind::of::<Pod>() {
-        return topology.has_replica_named(object.name());
-    }
-    object.kind == ObjectKind::of::<Service>() && topology.has_service_named(object.name())
 }
 
 fn check<'a, J: TrainingJob>(

@@ -216,16 +216,18 @@ impl TrainingJob for ListJob {
     /// The hosts; and the job's turn, unless it is detached. Annotations make mistakes.
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
         let mut objects = vec![hosts(topology, replicas)];
-        if let Some(colour) = self.annotations().get("colour") {
-            // No ConfigMap has one.
-            objects[0].content["colour"] = json!(colour);
-        }
         if self.spec.detached != Some(true) {
-            let turn = json!({"spec": {"members": topology.total(), "reason": null}});
+            let mut turn = json!({"spec": {"members": topology.total(), "reason": null}});
+            if let Some(colour) = self.annotations().get("colour") {
+                turn["spec"]["colour"] = json!(colour);
+            }
             objects.push(TURN.object(topology.job, turn));
         }
         if let Some(name) = self.annotations().get("board") {
-            let service = json!({"spec": {"selector": {"board": topology.job}, "ports": [{"port": 80}]}});
+            let mut service = json!({"spec": {"selector": {"board": topology.job}, "ports": [{"port": 80}]}});
+            if let Some(field) = self.annotations().get("board-field") {
+                service["spec"]["ports"][0][field] = "eighty".into();
+            }
             let pod = json!({"spec": {"containers": [{"name": "board", "image": "example.com/board:1"}]}});
             objects.extend(
                 BOARD

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -204,6 +205,23 @@ fn what_is_not_named_any_more_is_deleted() {
 fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
     let mut story = story(&json!({}));
     story.by_hand(async |client| {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "turns.example.com"},
+            "spec": {
+                "group": "example.com",
+                "names": {"kind": "Turn", "plural": "turns"},
+                "scope": "Namespaced",
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": {"type": "object", "properties": {"members": {"type": "integer"}}}},
+                }}}],
+            },
+        });
+        let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+        let definitions = Api::all(client.clone());
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
         let jobs = ApiResource::erase::<ListJob>(&());
         let jobs = Api::<DynamicObject>::default_namespaced_with(client, &jobs);
         let colour = json!({"metadata": {"annotations": {"colour": "red"}}});
@@ -211,7 +229,7 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
         jobs.patch("job", &params, &Patch::Merge(colour)).await.unwrap();
     });
     story.all_run();
-    let told = "FailedPatchConfigMap: Error patching: ConfigMap job-hosts: \
+    let told = "FailedPatchTurn: Error patching: Turn job: \
                 the API server accepted the change but stored something else";
     assert_eq!(events(&story, "FailedPatch"), [told]);
     assert_eq!(
@@ -249,4 +267,24 @@ fn an_undeclared_kind_is_found_by_the_first_job() {
     let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
     let expected = "the job's Other \"job\" is of a kind that ListJob does not declare";
     assert!(errors.contains(expected), "{errors}");
+}
+
+/// The API server drops fields that it does not know, so an object would be another than its author means.
+#[test]
+fn an_object_that_does_not_fit_its_kind_is_found_by_the_first_job() {
+    let errors = |field: &str| {
+        let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
+        new["metadata"]["annotations"] = json!({"board": "board", "board-field": field});
+        let job: ListJob = serde_json::from_value(new).unwrap();
+        let errors = validate(&job, &Settings::default()).unwrap_err();
+        errors.to_string()
+    };
+    assert_eq!(
+        errors("port"),
+        "spec: the job's Service \"board\" is invalid: spec.ports[0].port: must be an integer (is \"eighty\"); \
+         this is a mistake in the operator: correct the hook objects"
+    );
+    let unknown = errors("prot");
+    assert!(unknown.contains("spec.ports[0].prot: unknown field"), "{unknown}");
+    assert!(unknown.contains("did you mean port"), "{unknown}");
 }

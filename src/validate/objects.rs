@@ -1,0 +1,92 @@
+//! Checks the objects that jobs have in addition to pods and services.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube_schema::Schema;
+
+use super::schema;
+use crate::api::schema::built_in;
+use crate::job::{FieldErrors, JobObject, ObjectKind, ReplicaState, Replicas, Topology, TrainingJob, hook};
+
+/// Checks the objects that the kind makes. An undeclared object would not be watched, and the API server drops unknown
+/// fields. These are mistakes of the kind's author, which the first job reveals.
+pub(super) fn check<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
+    let mut known = BTreeSet::new();
+    for object in hook("objects", || job.objects(topology, &replicas)) {
+        let title = format!("{} {:?}", object.kind.kind, object.name());
+        if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
+            errors.push(
+                "spec",
+                format!(
+                    "the job's {title} is of a kind that {} does not declare",
+                    J::kind(&())
+                ),
+                "this is a mistake in the operator: declare the kind with Framework::objects",
+            );
+        } else if object.name().is_empty() || !known.insert((object.kind, object.name().to_owned())) {
+            errors.push(
+                "spec",
+                format!("the job's {title} has no unique name"),
+                "this is a mistake in the operator: give each object its own name",
+            );
+        } else if is_of_a_replica(topology, &object) {
+            errors.push(
+                "spec",
+                format!("the job's {title} has the name of a replica"),
+                "rename the job",
+            );
+        } else if let Some(schema) = schema_of(object.kind) {
+            let value = serde_json::to_value(&object).unwrap_or_default();
+            for error in schema::check(schema, &value, &mut FieldErrors::default()) {
+                let remedy = Some(error.remedy).filter(|remedy| !remedy.is_empty());
+                let remedy = remedy.unwrap_or_else(|| "correct the hook objects".to_owned());
+                errors.push(
+                    "spec",
+                    format!("the job's {title} is invalid: {}: {}", error.path, error.problem),
+                    format!("this is a mistake in the operator: {remedy}"),
+                );
+            }
+        }
+    }
+}
+
+/// Returns true if an object has the kind and name of a replica's pod or service.
+fn is_of_a_replica(topology: &Topology<'_>, object: &JobObject) -> bool {
+    if object.kind == ObjectKind::of::<Pod>() {
+        return topology.has_replica_named(object.name());
+    }
+    object.kind == ObjectKind::of::<Service>() && topology.has_service_named(object.name())
+}
+
+/// Returns the schema of a kind of object that jobs often have. The API server checks the objects of other kinds.
+fn schema_of(kind: ObjectKind) -> Option<&'static Schema> {
+    macro_rules! any_of {
+        ($($type:ty),*) => {
+            $(if kind == ObjectKind::of::<$type>() {
+                static SCHEMA: LazyLock<Schema> = LazyLock::new(built_in::<$type>);
+                return Some(&SCHEMA);
+            })*
+        };
+    }
+    any_of!(
+        ConfigMap,
+        Secret,
+        Service,
+        ServiceAccount,
+        Pod,
+        PersistentVolumeClaim,
+        Role,
+        RoleBinding,
+        HorizontalPodAutoscaler,
+        NetworkPolicy,
+        PodDisruptionBudget
+    );
+    None
+}
