@@ -129,10 +129,14 @@ test-consumers: build ## Have Argo CD, Argo Workflows, Flyte, Katib, Kueue and k
 
 ##@ Check
 
+# Tests that no other command builds.
+ON_REQUEST = large_training schedulers consumer_programs
+
 .PHONY: check deny
 check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	cargo clippy --workspace --all-features --quiet $(addprefix --test ,$(ON_REQUEST)) -- --deny warnings
 	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jiff::SignedDuration;
+use k8s_openapi::jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};

@@ -1,6 +1,7 @@
 //! Kueue: jobs that wait in a queue.
 
 mod crowd;
+mod plain_pods;
 pub(crate) mod process;
 mod queue;
 mod ready;

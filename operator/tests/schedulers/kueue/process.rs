@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     pub(crate) gangs: Option<Scheduler>,
     /// `waitForPodsReady` of Kueue's configuration.
     pub(crate) wait_for_pods_ready: Value,
+    /// Queues pods of all kinds that have the label of a queue.
+    pub(crate) plain_pods: bool,
     /// The enabled feature gates of Kueue, such as `A=true`.
     pub(crate) features: &'static [&'static str],
 }
@@ -61,7 +63,7 @@ impl Queues {
         };
         let port = free_port();
         let kueue = launch(&plane, port, &setup);
-        let webhooks = webhooks(&plane, port);
+        let webhooks = webhooks(&plane, port, setup.plain_pods);
         for path in paths(&webhooks) {
             let line = format!(r#""Registering webhook","path":"{path}""#);
             kueue.wait_for_line(&line).await;
@@ -107,6 +109,8 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     fs::copy(certificate(plane), folder.join("tls.crt")).unwrap();
     fs::copy(certificate(plane).with_extension("key"), folder.join("tls.key")).unwrap();
     let frameworks = FRAMEWORKS.map(|kind| format!("kubeflow.org/{kind}"));
+    let pods = setup.plain_pods.then(|| "pod".to_owned());
+    let frameworks: Vec<_> = frameworks.into_iter().chain(pods).collect();
     let mut configuration = json!({
         "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration",
         "namespace": "kueue-system",
@@ -133,12 +137,12 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
 }
 
 /// Returns the webhook configurations for Kueue's own kinds and those of jobs, at this port of this machine.
-fn webhooks(plane: &ControlPlane, port: u16) -> Vec<Value> {
+fn webhooks(plane: &ControlPlane, port: u16, plain_pods: bool) -> Vec<Value> {
     let authority = STANDARD.encode(fs::read(certificate(plane)).unwrap());
     let mut configurations = built::manifest("kueue", "manifests.yaml");
     for configuration in &mut configurations {
         let all = configuration["webhooks"].as_array_mut().unwrap();
-        all.retain(is_wanted);
+        all.retain(|webhook| is_wanted(webhook, plain_pods));
         for webhook in all {
             let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
             let url = format!("https://127.0.0.1:{port}{path}");
@@ -149,10 +153,12 @@ fn webhooks(plane: &ControlPlane, port: u16) -> Vec<Value> {
 }
 
 /// Returns true for the wanted webhooks. Another operator also has a kind MPIJob, so the version is checked.
-fn is_wanted(webhook: &Value) -> bool {
+fn is_wanted(webhook: &Value, plain_pods: bool) -> bool {
     let rule = &webhook["rules"][0];
     let group = rule["apiGroups"][0].as_str().unwrap();
-    group == "kueue.x-k8s.io" || (group == "kubeflow.org" && rule["apiVersions"] == json!(["v1"]))
+    plain_pods && group.is_empty() && rule["resources"] == json!(["pods"])
+        || group == "kueue.x-k8s.io"
+        || (group == "kubeflow.org" && rule["apiVersions"] == json!(["v1"]))
 }
 
 fn paths(configurations: &[Value]) -> Vec<String> {

@@ -113,7 +113,7 @@ pub(crate) fn of_kueue(kind: &str, name: &str, spec: Value) -> Value {
 }
 
 /// Returns the queue for pods on the nodes of a pool.
-fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
+pub(super) fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
     let flavors = json!([{"name": namespace, "resources": [{"name": "cpu", "nominalQuota": pods}]}]);
     let flavor = json!({
         "nodeLabels": pool,
