@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use k8s_openapi::jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::jiff::SignedDuration;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
