@@ -8,6 +8,7 @@ use training_job_controller::process::Program;
 
 use crate::kinds::kinds;
 use crate::{convert, new_kind, remote_shell, run};
+use training_job_cli::help;
 
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
 /// time.
@@ -30,7 +31,7 @@ Exit codes:
 
 /// Run training jobs on Kubernetes, and check or preview them without a cluster.
 #[derive(Debug, Parser)]
-#[command(name = "training-operator", version, after_help = HELP, arg_required_else_help = true)]
+#[command(name = "training-operator", version, after_help = help(HELP), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -8,6 +8,7 @@ use training_job::TrainingJob;
 use training_job_controller::process::{Program, program};
 
 use crate::exit;
+use crate::help::help;
 use crate::install::Install;
 use crate::kinds::Kinds;
 use crate::manual::Manual;
@@ -31,7 +32,7 @@ Exit codes:
 
 /// Run training jobs on Kubernetes, and check or preview them without a cluster.
 #[derive(Parser)]
-#[command(name = program().name.as_str(), after_help = HELP, arg_required_else_help = true)]
+#[command(name = program().name.as_str(), after_help = help(HELP), arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

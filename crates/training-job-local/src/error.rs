@@ -1,10 +1,12 @@
 //! The reasons that jobs are not run.
 
 use std::fmt::Write as _;
+use std::io;
 
 use kube_manifest::Finding;
 
 use local_node::NodeError;
+use tokio_rustls::rustls;
 use training_job::FieldErrors;
 
 /// The reason that jobs are not run.
@@ -56,6 +58,9 @@ pub enum RunError {
         #[source]
         error: kube::Error,
     },
+    /// The API of a local cluster cannot be offered to clients.
+    #[error("the API server cannot be started: {0}")]
+    Server(#[from] ServerError),
     /// The machine lacks something.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -76,4 +81,19 @@ fn lines(findings: &[Finding]) -> String {
         let _ = write!(text, "{separator}{finding}");
     }
     text
+}
+
+/// The reason that the API cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// No port, or no random numbers.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The certificate cannot be made.
+    #[error("certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The certificate cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -17,6 +17,7 @@ use training_job_controller::{DynKind, Operator, Options};
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
 use crate::RunError;
+use crate::cluster::LocalCluster;
 use crate::progress::{Progress, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
 
@@ -144,6 +145,23 @@ impl Jobs {
         known.join(", ")
     }
 
+    /// Starts a cluster for jobs of these kinds, which its users create through its API. The configuration of the node is
+    /// changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
+    ///
+    /// # Errors
+    /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
+    pub async fn cluster(self, mut config: NodeConfig) -> Result<LocalCluster, RunError> {
+        let kinds: Vec<_> = self.kinds.iter().collect();
+        let backend = Backend::new(&kinds, self.accelerators.clone(), &mut config).await?;
+        config.register = true;
+        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
+        let node = Node::start(backend.client.clone(), config, send)?;
+        let Backend {
+            cluster, operator, ..
+        } = backend;
+        LocalCluster::start(&cluster, operator, node, output).await
+    }
+
     /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))
     /// are added to its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime
     /// that has I/O and time enabled.
@@ -154,14 +172,46 @@ impl Jobs {
         if self.jobs.is_empty() {
             return Err(RunError::Empty { known: self.known() });
         }
-        let cluster = Cluster::builder().auto_namespaces().build();
-        let client = cluster.client("default");
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
+        let backend = Backend::new(&used, self.accelerators.clone(), &mut config).await?;
+        let keys = used
+            .iter()
+            .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
+        let progress = Progress::new(keys.collect());
+        // The watches start before any object exists, so that no change is missed.
+        let changes = changes(&backend.client, used.iter().map(|k| &k.kind));
+        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
+        let node = Node::start(backend.client.clone(), config, send)?;
+        let Backend { client, operator, .. } = backend;
+        let mut run = Run::new(client, progress, node, operator, changes, output);
+        for (place, job) in &self.jobs {
+            run.create_job(&self.kinds[*place].kind.resource, job).await?;
+        }
+        Ok(run)
+    }
+}
+
+/// An in-memory API with the definitions of some kinds, and an operator of these kinds.
+struct Backend {
+    cluster: Cluster,
+    client: Client,
+    operator: Operator,
+}
+
+impl Backend {
+    /// Creates the API. Prepares the configuration of its only node.
+    async fn new(
+        kinds: &[&LocalKind],
+        accelerators: Accelerators,
+        config: &mut NodeConfig,
+    ) -> Result<Self, RunError> {
+        let cluster = Cluster::builder().auto_namespaces().build();
+        let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-        let mut operator = Operator::new(client.clone(), options(self.accelerators.clone()));
-        for LocalKind { kind, adjust_env } in &used {
+        let mut operator = Operator::new(client.clone(), options(accelerators));
+        for LocalKind { kind, adjust_env } in kinds {
             // The in-memory API ignores CEL rules, so the definition does not contain them.
             let definition = kind.definition_without_rules();
             let created = definitions.create(&PostParams::default(), &definition).await;
@@ -184,21 +234,13 @@ impl Jobs {
                 .adjust_env
                 .insert(kind.framework.controller.to_owned(), *adjust_env);
         }
-        let keys = used
-            .iter()
-            .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
-        let progress = Progress::new(keys.collect());
         config.bind = Bind::Any;
         config.grace_cap = Some(MAX_GRACE_PERIOD);
-        // The watches start before any object exists, so that no change is missed.
-        let changes = changes(&client, used.iter().map(|k| &k.kind));
-        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
-        let node = Node::start(client.clone(), config, send)?;
-        let mut run = Run::new(client, progress, node, operator, changes, output);
-        for (place, job) in &self.jobs {
-            run.create_job(&self.kinds[*place].kind.resource, job).await?;
-        }
-        Ok(run)
+        Ok(Self {
+            cluster,
+            client,
+            operator,
+        })
     }
 }
 

@@ -20,13 +20,15 @@
 //!
 //! The processes run under a [`local_node::Node`], whose documentation lists the differences from a cluster.
 
+mod cluster;
 mod error;
 mod event;
 mod jobs;
 mod progress;
 mod run;
 
-pub use error::RunError;
+pub use cluster::LocalCluster;
+pub use error::{RunError, ServerError};
 pub use event::RunEvent;
 pub use jobs::Jobs;
 #[doc(no_inline)]

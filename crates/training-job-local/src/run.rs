@@ -74,7 +74,7 @@ fn status(kind: &DynKind, job: &DynamicObject) -> JobStatus {
 }
 
 /// A task that is aborted with its owner.
-struct AbortOnDrop(JoinHandle<()>);
+pub(crate) struct AbortOnDrop(pub(crate) JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -143,4 +144,70 @@ fn names(pods: &[Pod]) -> Vec<String> {
     let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
     names.sort();
     names
+}
+
+#[tokio::test]
+async fn kubectl_uses_a_cluster_on_this_machine() {
+    let plane = ControlPlane::shared().await;
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("local-cluster");
+    let kubeconfig = file.to_str().unwrap();
+    let start = || {
+        let flags = ["local", "cluster", "--kubeconfig", kubeconfig];
+        plane.spawn(Program::new(PROGRAM).args(flags))
+    };
+    let cluster = start();
+    cluster.wait_for_line("cluster ready").await;
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let second = start();
+    assert_eq!(second.exit_code().await, 2, "{}", second.text());
+    assert!(
+        second.text().contains("another local cluster uses it"),
+        "{}",
+        second.text()
+    );
+
+    let kubectl = async |arguments: &[&str]| {
+        let all = [&["--kubeconfig", kubeconfig], arguments].concat();
+        plane.kubectl(&all).await
+    };
+    let job = "examples/ray-train/jobs/echo.yaml";
+    kubectl(&["apply", "--filename", job]).await.success();
+    let ended = [
+        "wait",
+        "--for=condition=Succeeded",
+        "raytrainjob/echo",
+        "--timeout=2m",
+    ];
+    kubectl(&ended).await.success();
+    cluster
+        .wait_for_line("default/echo-large-0 | joins as large")
+        .await;
+    let described = kubectl(&["describe", "raytrainjob", "echo"]).await.stdout;
+    assert!(
+        described.contains("RayTrainJob echo is successfully completed."),
+        "{described}"
+    );
+    let explained = kubectl(&["explain", "raytrainjob.spec.workerGroups"])
+        .await
+        .stdout;
+    assert!(explained.contains("maxReplicas"), "{explained}");
+    let misspelt = r#"{"apiVersion": "example.dev/v1", "kind": "RayTrainJob", "metadata": {"name": "a"}, "spec": {"haed": {}}}"#;
+    let apply = ["--kubeconfig", kubeconfig, "apply", "-f", "-"];
+    let refused = plane.kubectl_with_input(&apply, misspelt).await.stderr;
+    assert!(refused.contains(r#"unknown field "spec.haed""#), "{refused}");
+    kubectl(&["delete", "raytrainjob", "echo"]).await.success();
+    assert_eq!(kubectl(&["get", "pods", "--output=name"]).await.stdout, "");
+    let refused = kubectl(&["--token=guessed", "get", "pods"]).await.stderr;
+    assert!(
+        refused.contains("Unauthorized") || refused.contains("must be logged in"),
+        "{refused}"
+    );
+
+    cluster.signal(Signal::INT);
+    assert_eq!(cluster.exit_code().await, 0, "{}", cluster.text());
+    assert!(!file.exists());
 }

@@ -28,6 +28,7 @@ use training_job_cli::{Failure, Kinds, exit, report, write};
 use document::{Problem, convert, documents};
 use log::Log;
 pub(crate) use policies::RUN_POLICY_FIELDS;
+use training_job_cli::help;
 
 const HELP: &str = "\
 Jobs of every released version are converted to kubeflow.org/v1 with a runPolicy:
@@ -58,7 +59,7 @@ Exit codes:
 
 /// Convert jobs of former versions and operators to the current API version.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help(HELP))]
 pub(crate) struct Args {
     /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use kube_schema::names;
+use training_job_cli::help;
 use training_job_cli::{Failure, write};
 
 const HELP: &str = "\
@@ -24,7 +25,7 @@ Exit codes:
 
 /// Write the package of an operator for a new kind of job.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help(HELP))]
 pub(crate) struct Args {
     /// The kind of job, such as HiveJob.
     #[arg(value_name = "KIND", value_parser = kind)]

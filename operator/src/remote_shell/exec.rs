@@ -16,6 +16,7 @@ use tracing_subscriber::EnvFilter;
 use super::wait::wait_until_running;
 use training_job_cli::Failure;
 use training_job_cli::cluster;
+use training_job_cli::help;
 
 const HELP: &str = "\
 Waits up to a minute for a missing pod, and without limit for a container that has not started. In a
@@ -31,7 +32,7 @@ Exit codes:
 
 /// Run a command in a pod, and return its output and its exit code.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help(HELP))]
 pub(crate) struct Args {
     /// The name of the pod
     #[arg(value_name = "POD")]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use training_job_cli::Failure;
+use training_job_cli::help;
 
 /// The script that an MPIJob calls as `kubectl`. The program is in the directory of the script.
 const KUBECTL: &str = "#!/bin/sh\nexec \"${0%/*}/training-operator\" remote-shell \"$@\"\n";
@@ -24,7 +25,7 @@ Exit codes:
 
 /// Copy this program into a directory, with a kubectl script that runs it for exec.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help(HELP))]
 pub(crate) struct Args {
     /// The directory, which is created if it does not exist.
     #[arg(value_name = "DIR")]

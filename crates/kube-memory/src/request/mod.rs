@@ -109,13 +109,22 @@ impl Request {
 
 impl Path {
     /// Parses `/api/v1/…` and `/apis/<group>/<version>/…`; returns `None` for any other path. A path without a
-    /// resource is a discovery request. `/version` is parsed as a version without a group.
+    /// resource is a discovery request. `/version` is parsed as a version without a group, and `/openapi/v3/…` as the
+    /// name of an object of the group `openapi`.
     fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
         let group = match parts.next()?.as_str() {
             "version" => {
                 return Some(Self {
                     version: "version".to_owned(),
+                    ..Self::default()
+                });
+            }
+            "openapi" if parts.next()? == "v3" => {
+                let document: Vec<String> = parts.collect();
+                return Some(Self {
+                    group: "openapi".to_owned(),
+                    name: Some(document.join("/")),
                     ..Self::default()
                 });
             }

@@ -40,6 +40,12 @@ impl Server {
                     .collect();
                 json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
             }
+            ("openapi", "") => match path.name.as_deref().unwrap_or_default() {
+                "" => self.openapi(),
+                document => self
+                    .openapi_document(document)
+                    .ok_or_else(Failure::no_such_resource)?,
+            },
             (group, "") => {
                 let groups = self.groups();
                 let versions = groups.get(group).ok_or_else(Failure::no_such_resource)?;
@@ -65,6 +71,81 @@ impl Server {
         }
         groups.remove("");
         groups
+    }
+
+    /// Returns the list of the OpenAPI documents: one for each version of each group.
+    fn openapi(&self) -> Value {
+        let mut paths = serde_json::Map::new();
+        let all = self
+            .groups()
+            .into_iter()
+            .chain([(String::new(), vec!["v1".to_owned()])]);
+        for (group, versions) in all {
+            for version in versions {
+                let path = match group.as_str() {
+                    "" => format!("api/{version}"),
+                    group => format!("apis/{group}/{version}"),
+                };
+                let url = json!({"serverRelativeURL": format!("/openapi/v3/{path}")});
+                paths.insert(path, url);
+            }
+        }
+        json!({ "paths": paths })
+    }
+
+    /// Returns what kubectl reads of an OpenAPI document such as `apis/kubeflow.org/v1`: that fields are validated here,
+    /// and the schemas of definitions, for `kubectl explain`.
+    fn openapi_document(&self, document: &str) -> Option<Value> {
+        let (group, version) = match document.split_once('/')? {
+            ("api", version) => ("", version),
+            ("apis", rest) => rest.split_once('/')?,
+            _ => return None,
+        };
+        let (mut paths, mut schemas) = (serde_json::Map::new(), serde_json::Map::new());
+        for target in self.store.registry.all() {
+            let served = |found: &&Version| found.served && found.group == group && found.name == version;
+            if !target.kind.versions.iter().any(|found| served(&found)) {
+                continue;
+            }
+            let kind = &target.kind;
+            let names = json!({"group": group, "version": version, "kind": kind.kind});
+            let namespace = if kind.namespaced {
+                "namespaces/{namespace}/"
+            } else {
+                ""
+            };
+            paths.insert(
+                format!("/{document}/{namespace}{}/{{name}}", kind.plural),
+                json!({"patch": {
+                    "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
+                    "responses": {},
+                    "x-kubernetes-group-version-kind": names,
+                }}),
+            );
+            let definition = format!("{}.{group}", kind.plural);
+            if let Some(mut schema) = self.schema_of(&definition, version) {
+                schema["x-kubernetes-group-version-kind"] = json!([names]);
+                schemas.insert(format!("{group}.{version}.{}", kind.kind), schema);
+            }
+        }
+        (!paths.is_empty()).then(|| {
+            json!({
+                "openapi": "3.0.0",
+                "info": {"title": "kube-memory", "version": "v1"},
+                "paths": paths,
+                "components": {"schemas": schemas},
+            })
+        })
+    }
+
+    /// Returns the schema of a version of a CustomResourceDefinition.
+    fn schema_of(&self, definition: &str, version: &str) -> Option<Value> {
+        let target = self.store.registry.by_plural("customresourcedefinitions")?;
+        let object = self.store.get(target.id, "", definition)?;
+        let versions = object.value()["spec"]["versions"].as_array()?.clone();
+        let mut versions = versions.into_iter();
+        let found = versions.find(|found| found["name"] == version)?;
+        Some(found["schema"]["openAPIV3Schema"].clone()).filter(Value::is_object)
     }
 
     fn resources(&self, group: &str, version: &str) -> Option<Value> {

@@ -1,6 +1,8 @@
 //! `local`: runs pods as processes of this machine.
 
+mod cluster;
 mod node;
+mod pod_output;
 mod processes;
 mod run;
 mod signals;
@@ -20,6 +22,8 @@ use crate::report;
 pub enum Command {
     /// Run jobs until they end, each replica as a process.
     Run(run::Args),
+    /// Offer a Kubernetes API whose jobs run as processes of this machine.
+    Cluster(cluster::Args),
     /// Act as a node of a cluster that runs its pods as processes.
     Node(node::Args),
 }
@@ -27,8 +31,16 @@ pub enum Command {
 pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => run_jobs(arguments, kinds),
+        Command::Cluster(arguments) => run_cluster(arguments, kinds),
         Command::Node(arguments) => block_on("local node", node::run(arguments, kinds)),
     }
+}
+
+fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let config = arguments.controller_config.read()?;
+    report::print_all(&config.warnings);
+    let jobs = run::jobs(kinds).accelerators(config.accelerators);
+    block_on("local cluster", cluster::run(arguments, kinds, jobs))
 }
 
 /// Runs the jobs if all of them are valid.

@@ -7,7 +7,7 @@ use kube::Client;
 use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
 
-use super::output::note;
+use crate::local::pod_output::note;
 use crate::local::signals::Signals;
 
 /// The delay between attempts to reach a server.

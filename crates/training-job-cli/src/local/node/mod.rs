@@ -2,7 +2,6 @@
 
 mod contact;
 mod lock;
-mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +14,7 @@ use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, default_node_name};
 use tokio::sync::mpsc;
 
+use super::pod_output::{note, print_event};
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
 use super::signals::Signals;
 use crate::cluster;
@@ -22,7 +22,6 @@ use crate::help::help;
 use crate::kinds::Kinds;
 
 use contact::Contact;
-use output::{note, print_event};
 
 const HELP: &str = "\
 Serves clusters without kubelets, such as a bare control plane in a test, and trials of a cluster's

@@ -1,4 +1,4 @@
-//! The output of `local node`.
+//! The output of the pods of `local node` and `local cluster`.
 
 use std::io::Write as _;
 

@@ -1,0 +1,143 @@
+//! Serves the in-memory API over HTTPS on a loopback address.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::{Either, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use kube_memory::{Endpoint, Reply};
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, ServerConfig};
+use tower::Service;
+
+use super::credentials::Credentials;
+use crate::error::ServerError;
+
+/// The maximum number of connections. Further clients wait.
+const MAX_CONNECTIONS: usize = 512;
+
+/// The maximum size of a request's body, as of a Kubernetes API server.
+const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+
+/// The time that a client has for the handshake, and for the head of a request.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause after a connection that could not be accepted, for example because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Starts to listen. Returns the kubeconfig of the server, and the future that serves until it is dropped.
+pub(super) async fn start(endpoint: Endpoint) -> Result<(String, impl Future<Output = ()>), ServerError> {
+    let credentials = Credentials::generate()?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let kubeconfig = credentials.kubeconfig(listener.local_addr()?);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![credentials.certificate], credentials.key)?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let api = Authorized {
+        header: format!("Bearer {}", credentials.token).into(),
+        endpoint,
+    };
+    Ok((kubeconfig, serve(listener, TlsAcceptor::from(Arc::new(tls)), api)))
+}
+
+async fn serve(listener: TcpListener, tls: TlsAcceptor, api: Authorized) {
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    // Dropped with this future, which ends the connections.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let Ok(permit) = free.clone().acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (tls, api) = (tls.clone(), api.clone());
+                connections.spawn(async move {
+                    connection(stream, tls, api).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Serves a connection until it ends. Its errors are those of the client.
+async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Authorized) {
+    let Ok(Ok(stream)) = timeout(CLIENT_TIMEOUT, tls.accept(stream)).await else {
+        return;
+    };
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(CLIENT_TIMEOUT)
+        .http2()
+        .timer(TokioTimer::new());
+    let _ = server
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(api))
+        .await;
+}
+
+/// The API for clients that have the token.
+#[derive(Clone)]
+struct Authorized {
+    /// The header of authorized requests.
+    header: Arc<str>,
+    endpoint: Endpoint,
+}
+
+impl Service<Request<Incoming>> for Authorized {
+    type Response = Response<Either<Reply, Full<Bytes>>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let header = request.headers().get(AUTHORIZATION);
+        if !header.is_some_and(|header| same(header.as_bytes(), self.header.as_bytes())) {
+            return Box::pin(async { Ok(unauthorized()) });
+        }
+        let request = request.map(|body| Limited::new(body, MAX_BODY_BYTES));
+        let response = self.endpoint.call(request);
+        Box::pin(async { Ok(response.await?.map(Either::Left)) })
+    }
+}
+
+/// Compares secrets in a time that does not depend on where they differ.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+fn unauthorized() -> Response<Either<Reply, Full<Bytes>>> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
+    });
+    let mut response = Response::new(Either::Right(Full::from(status.to_string())));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
