@@ -80,6 +80,8 @@ fn mistakes_in_the_hooks_of_roles_are_errors() {
     let two = "two replicas would have the name job-one";
     let of_worker = [format!("spec.members[0]: {two}")];
     assert_eq!(mistaken("one-name", "", &[("WORKER", 2), ("HEAD", 0)]), of_worker);
+    let absent = mistaken("one-name", "", &[("HEAD", 1), ("CLIENT", 0), ("WORKER", 2)]);
+    assert_eq!(absent, [format!("spec.members[2]: {two}")]);
     let of_notebook = [
         format!("spec.members[0]: {two}"),
         format!("spec.members[1]: {two}"),
