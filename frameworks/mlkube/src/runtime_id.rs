@@ -1,18 +1,6 @@
 //! The four characters that distinguish the names of a job's pods from those of an earlier job of the same name.
 
-use training_job::{Complaint, FieldErrors, Rule};
-
-/// The field with the runtime ID. It is set in objects that the old operator has processed.
-const FIELD: &str = "RuntimeId";
-
-const INVALID_ID: Complaint = Complaint {
-    problem: "must be at most 8 lower-case letters and digits, because it is part of names",
-    remedy: "correct it, or remove the field",
-};
-const ID_CHANGED: Complaint = Complaint {
-    problem: "must not change, because it is part of the names of pods",
-    remedy: "create another job with the new value",
-};
+use training_job::{Check, Rule, Topology};
 
 /// Returns the job's own runtime ID, or four characters of `[0-9a-z]` that are derived from its UID.
 pub(crate) fn of(own: Option<&str>, uid: Option<&str>) -> String {
@@ -31,25 +19,24 @@ fn from_uid(uid: &str) -> String {
     (0..4).filter_map(digit).collect()
 }
 
-/// Adds an error if the runtime ID cannot be part of a name.
-pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
-    let fits =
-        |own: &str| own.len() <= 8 && own.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    if own.is_some_and(|own| !fits(own)) {
-        errors.push_complaint(format!("spec.{FIELD}"), &INVALID_ID);
-    }
+/// Returns true if a job may have this id.
+pub(crate) fn fits(own: Option<&str>) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    own.is_none_or(|own| own.len() <= 8 && own.bytes().all(is_allowed))
 }
 
-/// Returns the same check as rules for the API server, for the field of this spelling. A second rule makes the field
-/// immutable.
-pub(crate) fn rules(field: &str) -> [Rule; 2] {
+/// Returns the checks of the field of the spec that has the id: it [fits](fits), and does not change.
+pub(crate) fn checks<J>(field: &str, holds: fn(&J, &Topology<'_>) -> bool) -> [Check<J>; 2] {
     let fits = format!("!has(self.{field}) || self.{field}.matches(\"^[a-z0-9]{{0,8}}$\")");
     let stays = format!(
         "has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
     );
+    let invalid = "must be at most 8 lower-case letters and digits, because it is part of names";
+    let changed =
+        "must not change, because it is part of the names of pods; create another job with the new value";
     [
-        Rule::new(fits, INVALID_ID.message()).at(field),
-        Rule::new(stays, ID_CHANGED.message()).at(field),
+        Check::field(field, invalid, "correct it, or remove the field", fits, holds),
+        Rule::new(stays, changed).at(field).into(),
     ]
 }
 

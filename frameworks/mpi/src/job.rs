@@ -269,17 +269,12 @@ impl TrainingJob for MPIJob {
     /// The launcher decides, because workers sleep until it starts processes in them. An exception: Open MPI 5 exits
     /// with 0 when a worker is killed, so the launcher's success does not count while a worker is lost.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        let is_lost = |state: &ReplicaState| {
-            matches!(
-                state,
-                ReplicaState::Absent | ReplicaState::Stopping | ReplicaState::Failed
-            )
-        };
+        use ReplicaState::{Absent, Failed, Stopping};
+        let is_lost = |state: &ReplicaState| matches!(state, Absent | Stopping | Failed);
         let workers = replicas.role(WORKER);
         let lost = workers.is_some_and(|workers| workers.states.iter().any(is_lost));
-        let needs_all = !replicas
-            .role(LAUNCHER)
-            .is_some_and(|launcher| is_elastic(launcher.role));
+        let launcher = replicas.role(LAUNCHER);
+        let needs_all = !launcher.is_some_and(|launcher| is_elastic(launcher.role));
         match replicas.decided_by(&[LAUNCHER]) {
             Outcome::Succeeded if lost && needs_all => Outcome::Running,
             outcome => outcome,

@@ -126,9 +126,8 @@ fn hosts(topology: &Topology<'_>, slots: i32) -> String {
         .role(WORKER)
         .into_iter()
         .flat_map(|workers| workers.all());
-    let all = launcher
-        .into_iter()
-        .chain(workers.map(|worker| worker.pod_name()));
+    let workers = workers.map(|worker| worker.pod_name());
+    let all = launcher.into_iter().chain(workers);
     all.map(|host| format!("{host} slots={slots}\n")).collect()
 }
 

@@ -11,8 +11,7 @@ use training_job::{
 };
 
 use crate::environment::{self, MASTER, WORKER};
-use crate::{ElasticPolicy, elastic};
-use crate::{objects, waiting, warnings};
+use crate::{ElasticPolicy, elastic, objects, waiting, warnings};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
 /// A distributed job of PyTorch.
@@ -70,10 +69,8 @@ impl PyTorchJobSpec {
 
     /// Returns the number of processes in each pod, or 1 if `nprocPerNode` is not a number. The older field is ignored.
     pub(crate) fn processes_if_counted(&self) -> u64 {
-        self.nproc_per_node
-            .as_deref()
-            .and_then(number)
-            .map_or(1, u64::from)
+        let counted = self.nproc_per_node.as_deref().and_then(number);
+        counted.map_or(1, u64::from)
     }
 }
 
@@ -83,17 +80,16 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| is_short && number > 0)
 }
 
+const ROLES: &[RoleDefinition] = &[
+    RoleDefinition::new(MASTER).at_most(1),
+    RoleDefinition::new(WORKER),
+];
+
 impl TrainingJob for PyTorchJob {
     const FRAMEWORK: Framework = Framework::new("pytorch", "pytorchjob-controller")
         .port("pytorchjob-port", 23456)
         .restart_policy(&RestartPolicy::OnFailure)
-        .roles(
-            "pytorchReplicaSpecs",
-            &[
-                RoleDefinition::new(MASTER).at_most(1),
-                RoleDefinition::new(WORKER),
-            ],
-        )
+        .roles("pytorchReplicaSpecs", ROLES)
         .scales(WORKER)
         .objects(&[ObjectDefinition::new(objects::AUTOSCALER)
             .while_active()
@@ -125,7 +121,8 @@ impl TrainingJob for PyTorchJob {
         let known = format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")");
         let one =
             "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
-        let mut checks = vec![
+        let [in_order, enough] = elastic::checks();
+        vec![
             Check::field(
                 "nprocPerNode",
                 "must be auto, cpu, gpu, or a number of 1 or more in quotes",
@@ -146,9 +143,8 @@ impl TrainingJob for PyTorchJob {
                         || job.elastic(|policy| policy.n_proc_per_node).is_none()
                 },
             ),
-        ];
-        checks.extend(elastic::checks());
-        checks.extend([
+            in_order,
+            enough,
             Check::any_of(
                 &[MASTER, WORKER],
                 "must have a Master or a Worker",
@@ -163,14 +159,12 @@ impl TrainingJob for PyTorchJob {
                 |job: &Self| job.spec.elastic_policy.is_some(),
                 "has(self.elasticPolicy)",
             ),
-        ]);
-        checks
+        ]
     }
 
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
-        if let Some(policy) = &self.spec.elastic_policy {
-            policy.check(errors);
-        }
+        let policy = self.spec.elastic_policy.iter();
+        policy.for_each(|policy| policy.check(errors));
     }
 
     fn warn(&self, topology: &Topology<'_>, found: &mut FieldErrors) {
@@ -203,10 +197,9 @@ impl TrainingJob for PyTorchJob {
     }
 
     fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
-        let policy = self.spec.elastic_policy.iter();
-        policy
-            .filter_map(|policy| objects::autoscaler(policy, topology))
-            .collect()
+        let policy = self.spec.elastic_policy.as_ref();
+        let autoscaler = policy.and_then(|policy| objects::autoscaler(policy, topology));
+        autoscaler.into_iter().collect()
     }
 
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {

@@ -79,12 +79,10 @@ impl TrainingJob for MxJob {
             return Vec::new();
         }
         let scheduler = topology.role(SCHEDULER);
+        let host = scheduler.map(|s| s.host(0)).unwrap_or_default();
         vec![
             variable("DMLC_PS_ROOT_PORT", scheduler.map_or(0, |s| s.port).to_string()),
-            variable(
-                "DMLC_PS_ROOT_URI",
-                scheduler.map(|s| s.host(0)).unwrap_or_default(),
-            ),
+            variable("DMLC_PS_ROOT_URI", host),
             variable("DMLC_NUM_SERVER", topology.replicas(SERVER).to_string()),
             variable("DMLC_NUM_WORKER", topology.replicas(WORKER).to_string()),
             variable("DMLC_ROLE", replica.role.slug.clone()),
@@ -113,13 +111,13 @@ impl TrainingJob for MxJob {
                 job.spec.job_mode != "local" || topology.roles.iter().all(is_fine)
             },
         )];
-        checks.extend(runtime_id::rules("RuntimeId").map(Check::from));
+        let id_fits = |job: &Self, _: &Topology<'_>| runtime_id::fits(job.spec.runtime_id.as_deref());
+        checks.extend(runtime_id::checks("RuntimeId", id_fits));
         checks.extend([SCHEDULER, SERVER, WORKER].map(needs));
         checks
     }
 
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
-        runtime_id::check(self.spec.runtime_id.as_deref(), errors);
         match self.spec.job_mode.as_str() {
             "dist" | "local" => {}
             other => errors.unknown_word("spec.jobMode", other, &MODES),

@@ -85,7 +85,6 @@ impl TrainingJob for TfJob {
     }
 
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
-        runtime_id::check(self.spec.own_runtime_id(), errors);
         let Some(board) = &self.spec.tensorboard else {
             return;
         };
@@ -110,15 +109,17 @@ impl TrainingJob for TfJob {
                 "set the directory of the logs",
                 logs,
                 |job: &Self, _| {
-                    job.spec
-                        .tensorboard
-                        .as_ref()
-                        .is_none_or(|board| !board.log_dir.is_empty())
+                    let board = job.spec.tensorboard.as_ref();
+                    board.is_none_or(|board| !board.log_dir.is_empty())
                 },
             ),
         ];
-        let of_id = ["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules);
-        checks.extend(of_id.map(Check::from));
+        checks.extend(runtime_id::checks("RuntimeId", |job: &Self, _| {
+            runtime_id::fits(job.spec.runtime_id.as_deref())
+        }));
+        checks.extend(runtime_id::checks("runtimeid", |job: &Self, _| {
+            runtime_id::fits(job.spec.runtime_id_lower.as_deref())
+        }));
         checks
     }
 
