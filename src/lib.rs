@@ -123,9 +123,9 @@ pub mod validate;
 
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, Check, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,
-    GangScheduler, HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
-    Replica, ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    Accelerator, Accelerators, Check, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
+    HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport, Replica,
+    ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
     SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
 };
 #[doc(hidden)]

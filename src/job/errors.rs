@@ -31,7 +31,7 @@ impl fmt::Display for FieldError {
 
 /// The text of an error as a constant, for a [`Check`](super::Check) or for [`FieldErrors::push_complaint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub(crate) struct Complaint {
     /// The problem with the field.
     pub problem: &'static str,
     /// The remedy; empty if the problem implies it.
@@ -41,7 +41,7 @@ pub struct Complaint {
 impl Complaint {
     /// Returns the message of a rule: the problem and the remedy, joined by `"; "`, or only the problem if the remedy
     /// is empty.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         joined(self.problem, self.remedy)
     }
 }
@@ -69,7 +69,7 @@ impl FieldErrors {
     }
 
     /// Adds an error with a constant text.
-    pub fn push_complaint(&mut self, path: impl Into<String>, complaint: &Complaint) {
+    pub(crate) fn push_complaint(&mut self, path: impl Into<String>, complaint: &Complaint) {
         self.push(path, complaint.problem, complaint.remedy);
     }
 

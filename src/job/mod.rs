@@ -33,7 +33,8 @@ mod topology;
 
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use check::Check;
-pub use errors::{Complaint, FieldError, FieldErrors};
+pub(crate) use errors::Complaint;
+pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
 pub(crate) use hook::hook;
