@@ -126,7 +126,7 @@ pub use job::{
     Accelerator, Accelerators, Check, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
     HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport, Replica,
     ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
+    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, nearest, roles_named,
 };
 #[doc(hidden)]
 pub use plan::{Plan, plan};

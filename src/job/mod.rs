@@ -41,7 +41,7 @@ pub(crate) use hook::hook;
 #[doc(hidden)]
 pub use hook::take_panicked_hook;
 pub use milestone::Milestone;
-pub(crate) use nearest::nearest;
+pub use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};

@@ -1,7 +1,7 @@
 //! Finds the word that a misspelled word was meant to be.
 
 /// Returns the word of `known` that is nearest to `word`, ignoring case, if it is only a few typing errors away.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = word.to_lowercase();
     let allowed = match wanted.chars().count() {
         0..=2 => 0,

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
-use kube_schema::{Schema, Step, field};
+use kube_schema::{Schema, Step, field, names};
 use serde_json::{Map, Value};
 
 use super::prune::{is_consequence_of_pruning, prune_invalid_fields};
@@ -131,6 +131,17 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
     let unknown: Vec<_> = misplaced_roles.iter().map(|(path, ..)| path.clone()).collect();
     errors.retain(|path, _| !is_within(path, &unknown));
+    if let Some(namespace) = object["metadata"]["namespace"].as_str()
+        && names::label_1123(namespace).is_some_and(|_| !namespace.is_empty())
+    {
+        let path = "metadata.namespace".to_owned();
+        let error = FieldError {
+            path: path.clone(),
+            problem: format!("must be a valid name of a namespace (is {namespace:?})"),
+            remedy: "use at most 63 lower-case letters, digits and '-', such as team-a".to_owned(),
+        };
+        errors.insert(path, error);
+    }
     let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
     match decoded {
         Ok(job) => {

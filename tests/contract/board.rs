@@ -45,6 +45,13 @@ fn it_is_there_from_the_start_of_the_job_until_the_job_is_deleted() {
         "{:#?}",
         story.events()
     );
+    // Objects of three kinds were created together, each by the API of its kind.
+    let failed: Vec<_> = story
+        .events()
+        .into_iter()
+        .filter(|event| event.starts_with("Failed"))
+        .collect();
+    assert_eq!(failed, [""; 0]);
     for replica in REPLICAS {
         story.runs(replica);
     }

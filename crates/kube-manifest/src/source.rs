@@ -1,5 +1,6 @@
 //! The sources of manifests: files, directories, standard input and git revisions.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ pub struct Source {
     pub name: String,
     /// The index of the argument that names the file or the directory around it.
     pub argument: usize,
+    /// True if the argument names a directory in which the file was found.
+    pub is_found: bool,
     /// The text, or the reason that it is missing: no such file, no permission, no UTF-8.
     pub text: Result<String, String>,
 }
@@ -21,7 +24,12 @@ impl Source {
     /// Makes a source of this name from bytes. `argument` is the index of the argument that names it.
     pub fn from_bytes(name: String, argument: usize, bytes: io::Result<Vec<u8>>) -> Self {
         let text = bytes.map_err(|e| reason(&e)).and_then(text);
-        Self { name, argument, text }
+        Self {
+            name,
+            argument,
+            is_found: false,
+            text,
+        }
     }
 
     /// Reads at most [`MAX_FILE_BYTES`] of a file. `argument` is the index of the argument that names it.
@@ -38,8 +46,12 @@ impl Source {
 /// argument that cannot be read is returned as a source whose text is an error.
 pub fn sources(arguments: &[PathBuf]) -> impl Iterator<Item = Source> {
     let arguments = arguments.iter().enumerate();
-    arguments
-        .flat_map(|(n, path)| of_argument(path).map(move |(name, bytes)| Source::from_bytes(name, n, bytes)))
+    arguments.flat_map(|(n, path)| {
+        of_argument(path).map(move |(name, bytes)| Source {
+            is_found: path != Path::new("-") && Path::new(&name) != path,
+            ..Source::from_bytes(name, n, bytes)
+        })
+    })
 }
 
 fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
@@ -62,7 +74,9 @@ fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
     }
     match read_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && revision::may_be_revision(&name) => {
-            match revision::files(&name, |file| is_manifest(Path::new(file))) {
+            match revision::files(&name, |file| {
+                is_manifest(Path::new(file)) && !file.split('/').any(|part| is_hidden(part.as_ref()))
+            }) {
                 Ok(files) if files.is_empty() => only(name, Err(no_manifest())),
                 Ok(files) => Box::new(files.into_iter()),
                 Err(error) => only(name, Err(error)),
@@ -82,7 +96,8 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
 ///
-/// Links to directories are not followed: they may lead back up.
+/// Links to directories are not followed: they may lead back up. Names that begin with a dot are skipped, such as
+/// `.github`.
 ///
 /// # Errors
 /// A directory cannot be read.
@@ -91,6 +106,9 @@ pub fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
+        if is_hidden(&entry.file_name()) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             manifests_below(&path, files)?;
         } else if path.is_file() && is_manifest(&path) {
@@ -98,6 +116,10 @@ pub fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result
         }
     }
     Ok(())
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 fn is_manifest(path: &Path) -> bool {

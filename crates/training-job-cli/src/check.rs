@@ -1,13 +1,15 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::{FieldErrors, Settings};
+use training_job::{FieldErrors, Settings, nearest};
 
 use crate::exit::Failure;
+use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
 use crate::report;
 
@@ -45,6 +47,10 @@ impl Job {
 }
 
 impl Checked {
+    pub(crate) fn has_warnings(&self) -> bool {
+        self.findings.iter().any(|f| f.severity == Severity::Warning)
+    }
+
     /// Returns true if there are no errors.
     pub(crate) fn is_valid(&self) -> bool {
         self.findings.iter().all(|f| f.severity != Severity::Error)
@@ -53,8 +59,18 @@ impl Checked {
 
 /// Reads and checks the files that `arguments` name. An argument without a job is an error.
 pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
+    check_except(kinds, arguments, |_| false)
+}
+
+/// Reads and checks the files that `arguments` name, except files in directories whose names are excluded.
+pub(crate) fn check_except(
+    kinds: &Kinds,
+    arguments: &[PathBuf],
+    is_excluded: impl Fn(&str) -> bool,
+) -> Checked {
     let mut checker = Checker::new(kinds);
-    let mut sources = sources(arguments).peekable();
+    let sources = sources(arguments).filter(|source| !source.is_found || !is_excluded(&source.name));
+    let mut sources = sources.peekable();
     while let Some(source) = sources.next() {
         let argument = source.argument;
         checker.source(source);
@@ -100,6 +116,7 @@ impl DocumentCheck {
         file.clone_into(&mut self.0.file);
         self.0.document(node);
         self.0.checked.jobs.clear();
+        self.0.places.clear();
         let mut errors = std::mem::take(&mut self.0.checked.findings);
         errors.retain(|finding| finding.severity == Severity::Error);
         for error in &mut errors {
@@ -113,8 +130,12 @@ impl DocumentCheck {
 struct Checker {
     kinds: Kinds,
     file: String,
+    /// True if the file was found in a directory, so that it need not be meant for this program.
+    is_found: bool,
     /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
+    /// The jobs by kind, namespace and name, with their places.
+    places: BTreeMap<[String; 3], String>,
     checked: Checked,
 }
 
@@ -123,7 +144,9 @@ impl Checker {
         Self {
             kinds: kinds.clone(),
             file: String::new(),
+            is_found: false,
             has_job: false,
+            places: BTreeMap::new(),
             checked: Checked {
                 findings: Vec::new(),
                 jobs: Vec::new(),
@@ -134,12 +157,14 @@ impl Checker {
 
     fn source(&mut self, source: Source) {
         self.file = source.name;
+        self.is_found = source.is_found;
         match source.text {
             Err(problem) => {
                 self.checked.is_unreadable = true;
                 self.error(None, "", problem, "");
             }
             Ok(text) => {
+                let before = self.checked.findings.len();
                 let (documents, error) = parse_until_error(&text);
                 for document in &documents {
                     self.document(document);
@@ -147,6 +172,35 @@ impl Checker {
                 if let Some(error) = error {
                     self.error(Some(error.at), "", error.problem, error.remedy);
                 }
+                if text.contains("{{") && text.contains("}}") {
+                    self.template(before);
+                }
+            }
+        }
+    }
+
+    /// Handles the end of a file that may be a template. If it has errors, these are of the template and not of the
+    /// objects that it becomes. `before` is the number of findings before the file.
+    fn template(&mut self, before: usize) {
+        let remedy = help("render it first, for example: helm template . | {program} validate -");
+        let mut findings = self.checked.findings.split_off(before);
+        let mut errors = findings.iter_mut().filter(|f| f.severity == Severity::Error);
+        match errors.next() {
+            Some(error) if self.is_found => {
+                let at = error.at;
+                self.add(
+                    Severity::Note,
+                    at,
+                    "",
+                    "looks like a template; skipped".to_owned(),
+                    &remedy,
+                );
+            }
+            first => {
+                if let Some(error) = first {
+                    error.remedy = format!("looks like a template: {remedy}");
+                }
+                self.checked.findings.extend(findings);
             }
         }
     }
@@ -163,6 +217,13 @@ impl Checker {
     }
 
     fn document(&mut self, node: &Node) {
+        let is_typed = ["apiVersion", "kind"].map(|field| node.get(field).is_some());
+        // A part of a job: the author has forgotten what it is.
+        let is_job = node.get("spec").is_some();
+        if self.is_found && is_typed != [true, true] && !is_job {
+            let problem = "not a Kubernetes object; skipped".to_owned();
+            return self.add(Severity::Note, Some(node.at), "", problem, "");
+        }
         if !matches!(node.content, Content::Map(_)) {
             let problem = "must be a Kubernetes object";
             return self.error(
@@ -200,6 +261,15 @@ impl Checker {
             .max_by_key(|k| (k.resource.group == group, k.name() == kind))
             .cloned();
         match named {
+            None if self.kinds.is_own_group(group) && self.near(kind).is_some() => {
+                let near = self.near(kind).unwrap_or_default().to_owned();
+                self.error(
+                    node.positions().get("kind"),
+                    "kind",
+                    format!("unknown kind {kind:?} of {group}"),
+                    &format!("did you mean {near}?"),
+                );
+            }
             None => self.note_other_object(node, api_version, kind),
             Some(known) if known.name() != kind => {
                 let at = node.positions().get("kind");
@@ -213,6 +283,11 @@ impl Checker {
             }
             Some(known) => self.job(node, api_version, known),
         }
+    }
+
+    /// Returns the kind whose name is near this one.
+    fn near(&self, kind: &str) -> Option<&str> {
+        nearest(kind, self.kinds.iter().map(|known| known.name()))
     }
 
     /// Returns true if the operator runs jobs of this kind and version.
@@ -242,12 +317,21 @@ impl Checker {
             Ok(checked) => {
                 self.field_findings(Severity::Warning, node, checked.warnings);
                 self.note_generated_name(node, &checked.object);
+                let origin = format!("{}:{}", self.file, node.at.line);
+                let text = |field: &str| checked.object["metadata"][field].as_str().unwrap_or("default");
+                let job = [kind.name(), text("namespace"), text("name")].map(str::to_owned);
+                if let Some(other) = self.places.insert(job, origin.clone()) {
+                    let problem = format!("duplicate job: {} is also at {other}", text("name"));
+                    let at = node.positions().nearest("metadata.name");
+                    self.error(Some(at), "metadata.name", problem, "keep one of them");
+                    return;
+                }
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
                     version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
                     file: self.file.clone(),
-                    origin: format!("{}:{}", self.file, node.at.line),
+                    origin,
                 });
             }
         }
@@ -271,7 +355,15 @@ impl Checker {
     }
 
     fn field_findings(&mut self, severity: Severity, node: &Node, errors: FieldErrors) {
-        let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
+        let errors = errors.into_iter().map(|e| {
+            // The value that the problem quotes is the variable of a template.
+            let is_variable = e.problem.contains("\"${");
+            let remedy = match is_variable {
+                true => "replace the variable first, for example with envsubst".to_owned(),
+                false => e.remedy,
+            };
+            (e.path, e.problem, remedy)
+        });
         let findings = Finding::locate(&self.file, severity, node, errors);
         self.checked.findings.extend(findings);
     }

@@ -80,8 +80,11 @@ fn the_workflow_reviews_a_change() {
 
     change(&repository, "restartPolicy: Never", "restartPolicy: Nevr");
     assert_eq!(run("Validate").status.code(), Some(1));
-    let log: Value = serde_json::from_slice(&fs::read(repository.join("validate.sarif")).unwrap()).unwrap();
-    assert_eq!(log["runs"][0]["results"][0]["level"], "error");
+    let annotated = String::from_utf8(run("Validate").stdout).unwrap();
+    assert!(
+        annotated.starts_with("::error file=jobs/job.yaml,line="),
+        "{annotated}"
+    );
     assert_eq!(run("Diff").status.code(), Some(1), "a bad job fails the step");
 }
 

@@ -100,7 +100,10 @@ fn jobs_of_one_file_get_a_file_each() {
     .unwrap();
     let twice = snapshot(&jobs.join("all.yaml"), &out, false);
     assert_eq!(twice.code, Some(2));
-    assert!(twice.stderr.contains("rename one"), "{twice:?}");
+    assert!(
+        twice.stderr.contains("duplicate job: sidecar is also at "),
+        "{twice:?}"
+    );
 }
 
 #[test]

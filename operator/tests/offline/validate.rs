@@ -1,7 +1,9 @@
 //! `training-operator validate`.
 
+use std::fs;
+
 use serde_json::Value;
-use training_operator_testing::program::{root, run, run_with_input};
+use training_operator_testing::program::{empty_directory, root, run, run_with_input};
 
 const WARNED: &str = "operator/tests/warned/training.yaml";
 const BAD: &str = "operator/tests/bad/negative-replicas.yaml";
@@ -17,9 +19,9 @@ fn what_is_surely_not_meant_is_a_warning_and_no_failure() {
 /// A warning about a valid example would be a guess.
 #[test]
 fn examples_and_cases_have_no_warnings_but_the_certain_ones() {
-    let run = run(&["validate", "examples/mxnet", "operator/tests/cases"]);
-    assert_eq!(run.code, Some(0));
-    insta::assert_snapshot!(run.stdout);
+    let [examples, cases] = ["examples/mxnet", "operator/tests/cases"].map(|jobs| run(&["validate", jobs]));
+    assert_eq!((examples.code, cases.code), (Some(0), Some(0)));
+    insta::assert_snapshot!(examples.stdout + &cases.stdout);
 }
 
 /// The errors have the same files, positions, fields and remedies. Only the exit codes differ.
@@ -40,7 +42,7 @@ fn exit_codes_are_as_documented() {
     assert_eq!(run(&["validate", GOOD, BAD]).code, Some(1));
     assert_eq!(run(&["validate", BAD, "no/such/file.yaml"]).code, Some(2));
     assert_eq!(run(&["validate"]).code, Some(2));
-    let good = std::fs::read(root().join(GOOD)).unwrap();
+    let good = fs::read(root().join(GOOD)).unwrap();
     assert_eq!(run_with_input(&["validate", "-"], &good).code, Some(0));
 }
 
@@ -99,4 +101,88 @@ fn sarif_points_into_the_files() {
     let last = place(results.len() - 1);
     assert_eq!(last["artifactLocation"]["uri"], "no/such%20file.yaml");
     assert!(last.get("region").is_none());
+}
+
+/// A repository has more than jobs.
+#[test]
+fn a_directory_may_contain_anything() {
+    let repository = empty_directory("validate-anything");
+    let write = |path: &str, text: &str| {
+        let file = repository.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    let job = fs::read_to_string(root().join(GOOD)).unwrap();
+    write("jobs/a.yaml", &job);
+    write("kustomization.yaml", "resources: [jobs/a.yaml]\n");
+    write("chart/Chart.yaml", "apiVersion: v2\nname: jobs\n");
+    write("chart/values.yaml", "workers: 3\n");
+    write("chart/list.yaml", "- a\n- b\n");
+    write(
+        "chart/templates/job.yaml",
+        &job.replace("name: ", "name: {{ .Release.Name }}-"),
+    );
+    write(".github/workflows/ci.yaml", "on: [push]\njobs: {}\n");
+    let folder = repository.to_str().unwrap();
+    let all = run(&["validate", folder]);
+    assert_eq!(all.code, Some(0), "{}", all.stdout);
+    insta::assert_snapshot!(all.stdout.replace(folder, "REPOSITORY"));
+
+    write("more/typo.yaml", &job.replace("kind: MXJob", "kind: MXJobs"));
+    write("more/copy.yaml", &job);
+    write(
+        "more/place.yaml",
+        &job.replace("metadata:\n", "metadata:\n  namespace: Team_A\n"),
+    );
+    write(
+        "more/variable.yaml",
+        &job.replace("    Worker:\n", "    Worker:\n      replicas: \"${WORKERS}\"\n"),
+    );
+    write("more/part.yaml", &job.replace("kind: MXJob\n", ""));
+    let wrong = run(&["validate", folder]);
+    assert_eq!(wrong.code, Some(1), "{}", wrong.stdout);
+    insta::assert_snapshot!(wrong.stdout.replace(folder, "REPOSITORY"));
+    let excluded = run(&["validate", folder, "--exclude", "more/**"]);
+    assert_eq!((excluded.code, excluded.stdout), (Some(0), all.stdout));
+
+    // A file that the user names is meant to be a job.
+    let template = repository.join("chart/templates/job.yaml");
+    let named = run(&["validate", template.to_str().unwrap()]);
+    assert_eq!(named.code, Some(1));
+    assert!(
+        named.stdout.contains("looks like a template: render it first"),
+        "{}",
+        named.stdout
+    );
+}
+
+#[test]
+fn warnings_fail_a_strict_check() {
+    assert_eq!(run(&["validate", WARNED]).code, Some(0));
+    assert_eq!(run(&["validate", WARNED, "--strict"]).code, Some(1));
+    assert_eq!(run(&["validate", GOOD, "--strict"]).code, Some(0));
+}
+
+#[test]
+fn ci_systems_get_formats_of_their_own() {
+    let github = run(&["validate", BAD, WARNED, "--output", "github"]);
+    assert_eq!(github.code, Some(1));
+    let begin = format!("::error file={BAD},line=");
+    assert!(github.stdout.starts_with(&begin), "{}", github.stdout);
+    assert!(
+        github
+            .stdout
+            .contains(&format!("\n::warning file={WARNED},line=")),
+        "{}",
+        github.stdout
+    );
+    let junit = run(&["validate", GOOD, BAD, WARNED, "--output", "junit"]);
+    assert_eq!(junit.code, Some(1));
+    insta::assert_snapshot!(junit.stdout);
+    let strict = run(&["validate", GOOD, WARNED, "--output", "junit", "--strict"]);
+    assert!(
+        strict.stdout.contains("tests=\"2\" failures=\"1\""),
+        "{}",
+        strict.stdout
+    );
 }

@@ -1,5 +1,7 @@
 //! `validate`.
 
+mod github;
+mod junit;
 pub(crate) mod sarif;
 
 use std::path::PathBuf;
@@ -8,7 +10,9 @@ use std::process::ExitCode;
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
 
-use crate::check::{Checked, check};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::check::{Checked, check_except};
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
@@ -18,14 +22,18 @@ const HELP: &str = "\
 The checks are those of the operator and of the custom resource definitions. A warning marks a job
 that is valid but almost certainly does not do what its author intends.
 
+A directory may contain anything: what is not a job is skipped with a note, and so are templates and names
+that begin with a dot.
+
 Examples:
   {program} validate jobs/
   kustomize build overlays/prod | {program} validate -
+  {program} validate . --exclude 'charts/**' --strict --output github
   {program} validate jobs/ --output sarif > validate.sarif
 
 Exit codes:
-  0  no errors; there may be warnings
-  1  errors, including bad YAML
+  0  no errors; without --strict there may be warnings
+  1  errors, including bad YAML; with --strict also warnings
   2  a file cannot be read, or bad usage";
 
 /// Check jobs for errors and likely mistakes.
@@ -35,6 +43,12 @@ pub struct Args {
     /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Skip these files of directories: a path with *, ** and ?, such as 'charts/**'; may be repeated.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<Glob>,
+    /// Fail if there are warnings.
+    #[arg(long)]
+    strict: bool,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
@@ -46,24 +60,45 @@ pub(crate) enum Format {
     Text,
     /// One JSON object.
     Json,
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// JUnit XML: a test case for each file.
+    Junit,
     /// SARIF 2.1.0, which code hosts display beside the lines.
     Sarif,
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let checked = check(kinds, &arguments.files);
+    let excluded = globs(&arguments.exclude)?;
+    let checked = check_except(kinds, &arguments.files, |file| excluded.is_match(file));
     match arguments.output {
         Format::Text => print_text(&checked)?,
+        Format::Github => write::print(&github::lines(&checked.findings))?,
+        Format::Junit => {
+            let files = checked.jobs.iter().map(|job| job.file.as_str());
+            write::print(&junit::suite(files, &checked.findings, arguments.strict))?;
+        }
         Format::Json => write::print_json(&json(&checked))?,
         Format::Sarif => write::print_json(&sarif::log(&checked.findings))?,
     }
     Ok(if checked.is_unreadable {
         exit::bad_input()
-    } else if checked.is_valid() {
-        ExitCode::SUCCESS
-    } else {
+    } else if !checked.is_valid() || arguments.strict && checked.has_warnings() {
         exit::check_failed()
+    } else {
+        ExitCode::SUCCESS
     })
+}
+
+/// Returns what matches one of the patterns, at the start of a path or after a directory.
+fn globs(patterns: &[Glob]) -> Result<GlobSet, Failure> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(pattern.clone());
+        let anywhere = Glob::new(&format!("**/{}", pattern.glob()));
+        set.add(anywhere.map_err(|error| Failure::new("--exclude", error))?);
+    }
+    set.build().map_err(|error| Failure::new("--exclude", error))
 }
 
 fn print_text(checked: &Checked) -> Result<(), Failure> {
