@@ -62,6 +62,24 @@ impl Keys {
     }
 }
 
+/// The keys of a pod's labels as texts, because each pod of a job copies them.
+#[derive(Clone, Debug)]
+pub(crate) struct LabelKeys {
+    pub(crate) job_name: String,
+    pub(crate) replica_type: String,
+    pub(crate) replica_index: String,
+}
+
+impl From<Keys> for LabelKeys {
+    fn from(keys: Keys) -> Self {
+        Self {
+            job_name: keys.job_name(),
+            replica_type: keys.replica_type(),
+            replica_index: keys.replica_index(),
+        }
+    }
+}
+
 /// Label of a job that Kueue's MultiKueue copied here from another cluster.
 pub const MULTIKUEUE_ORIGIN: &str = "kueue.x-k8s.io/multikueue-origin";
 

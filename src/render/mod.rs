@@ -124,13 +124,13 @@ fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
             labels::OPERATOR_NAME.to_owned(),
             J::FRAMEWORK.controller.to_owned(),
         ),
-        (J::FRAMEWORK.keys().job_name(), job.topology.job.to_owned()),
+        (job.keys.job_name.clone(), job.topology.job.to_owned()),
     ]
 }
 
 /// Returns the label selector of a role's pods as text, its keys in alphabetical order.
 pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> String {
-    let of_role = (J::FRAMEWORK.keys().replica_type(), role.slug.clone());
+    let of_role = (job.keys.replica_type.clone(), role.slug.clone());
     let all: BTreeMap<_, _> = job_labels(job).into_iter().chain([of_role]).collect();
     let terms = all.iter().map(|(key, value)| format!("{key}={value}"));
     terms.collect::<Vec<_>>().join(",")
@@ -157,9 +157,9 @@ fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) 
 
 /// Returns the labels of a replica that do not depend on the kind of job. The service selects the pod by them.
 fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let role = (J::FRAMEWORK.keys().replica_type(), replica.role.slug.clone());
+    let role = (job.keys.replica_type.clone(), replica.role.slug.clone());
     let index = match &replica.role.names {
-        ReplicaNames::Indexed(_) => Some((J::FRAMEWORK.keys().replica_index(), replica.index.to_string())),
+        ReplicaNames::Indexed(_) => Some((job.keys.replica_index.clone(), replica.index.to_string())),
         ReplicaNames::Single(_) => None,
     };
     job_labels(job).into_iter().chain([role]).chain(index).collect()

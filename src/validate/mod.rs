@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use kube_schema::{FieldPath, names};
 
+use crate::api::labels::LabelKeys;
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
     FailureTolerance, FieldErrors, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
@@ -53,6 +54,7 @@ pub struct ValidJob<'a, J> {
     pub policy: Policy,
     /// The common part of its replicas' environments, if the job is compact.
     pub(crate) shared: Option<SharedEnvironment>,
+    pub(crate) keys: LabelKeys,
 }
 
 /// A run policy with its defaults applied.
@@ -215,6 +217,7 @@ fn check<'a, J: TrainingJob>(
     Ok(ValidJob {
         job: annotated.job,
         shared: shared.flatten(),
+        keys: J::FRAMEWORK.keys().into(),
         topology,
         policy,
     })

@@ -65,6 +65,9 @@ pub struct LogLine {
     pub text: String,
     /// The stream that the process wrote to.
     pub stream: Stream,
+    /// True for the present state of a line that overwrites itself, as a progress bar does. At most one a second is sent.
+    /// Further states, and at last the line itself, follow.
+    pub is_update: bool,
 }
 
 /// The two outputs of a process. The order between them is not exact.

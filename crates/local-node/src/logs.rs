@@ -19,11 +19,18 @@ pub(super) struct OutputLine {
 }
 
 impl OutputLine {
-    /// Returns the text for people. Bytes that are not UTF-8 are replaced, and a carriage return before the line's
-    /// end is dropped.
+    /// Returns the text for people: of a line that overwrites itself its last state. Bytes that are not UTF-8 are
+    /// replaced.
     pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)).into_owned()
+        last_state(&self.bytes)
     }
+}
+
+/// Returns what a terminal shows of a line: the part after the last carriage return that is followed by something.
+fn last_state(line: &[u8]) -> String {
+    let mut states = line.rsplit(|byte| *byte == b'\r');
+    let last = states.find(|state| !state.is_empty()).unwrap_or_default();
+    String::from_utf8_lossy(last).into_owned()
 }
 
 /// Splits a stream of bytes into lines.
@@ -48,6 +55,12 @@ impl LineSplitter {
         self.pending.extend_from_slice(bytes);
         self.cut(&mut lines);
         lines
+    }
+
+    /// Returns the present state of the unfinished line if it overwrites itself.
+    pub(super) fn update(&self) -> Option<String> {
+        let overwrites = self.pending.contains(&b'\r');
+        Some(last_state(&self.pending)).filter(|state| overwrites && !state.is_empty())
     }
 
     /// Returns the rest after the end of the stream, if it did not end with a line feed.
@@ -147,11 +160,27 @@ mod tests {
             (&[b"no end"], &["no end"]),
             (&[b"\n\nx"], &["", "", "x"]),
             (&[b"dos\r\n"], &["dos"]),
+            (&[b"\r10%\r20%", b"\r100%\n"], &["100%"]),
             (&[b"\xff\xfeok\n"], &["\u{fffd}\u{fffd}ok"]),
             (&[b"\xc3", b"\xa9\n"], &["é"]),
             (&[], &[]),
         ] {
             assert_eq!(cut(chunks), expected, "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_overwrites_itself_has_a_state_before_its_end() {
+        let mut lines = LineSplitter::default();
+        for (chunk, state) in [
+            (&b"a line\nand another"[..], None),
+            (b"\r10", Some("10")),
+            (b"%", Some("10%")),
+            (b"\r20%\r", Some("20%")),
+            (b"\n", None),
+        ] {
+            lines.push(chunk);
+            assert_eq!(lines.update().as_deref(), state);
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -106,6 +106,7 @@ impl Process {
                 container: container.clone(),
                 text: String::new(),
                 stream,
+                is_update: false,
             };
             Reader {
                 line,
@@ -192,7 +193,7 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if nowhere => (
             127,
             format!(
-                "{program:?} is not in PATH ({path}); images are not pulled; name its directory with --path or --venv"
+                "{program:?} is not in PATH; images are not pulled; name its directory with --path or --venv"
             ),
         ),
         io::ErrorKind::NotFound => (
@@ -208,6 +209,9 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
     }
 }
 
+/// The least time between two states of a line that overwrites itself.
+const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
+
 struct Reader {
     line: LogLine,
     log: Arc<Mutex<RunLog>>,
@@ -218,10 +222,16 @@ impl Reader {
     async fn read(self, mut pipe: impl AsyncRead + Unpin) {
         let mut lines = LineSplitter::default();
         let mut buffer = vec![0; 16 * 1024];
+        let mut updated = None;
         // A failed pipe is treated as ended.
         while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
             for line in lines.push(&buffer[..length]) {
                 self.emit(&line).await;
+            }
+            let is_due = updated.is_none_or(|at: Instant| at.elapsed() >= UPDATE_INTERVAL);
+            if let Some(text) = lines.update().filter(|_| is_due) {
+                updated = Some(Instant::now());
+                self.send(text, true).await;
             }
         }
         if let Some(line) = lines.finish() {
@@ -238,8 +248,13 @@ impl Reader {
         if let Err(error) = written {
             tracing::warn!(pod = self.line.pod, %error, "the log file cannot be written any more");
         }
+        self.send(line.text(), false).await;
+    }
+
+    async fn send(&self, text: String, is_update: bool) {
         let event = NodeEvent::Log(LogLine {
-            text: line.text(),
+            text,
+            is_update,
             ..self.line.clone()
         });
         // The receiver may be closed.

@@ -26,6 +26,13 @@ pub enum RunEvent {
         /// The reason that the pod can never start on this machine, if any.
         dead_end: Option<String>,
     },
+    /// The operator warns of something that no condition of the job says.
+    Warning {
+        /// The job's name.
+        job: String,
+        /// The reason and the message of the warning.
+        message: String,
+    },
     /// An event of the node: a line of output, a pod's phase.
     Node(NodeEvent),
 }
@@ -37,6 +44,7 @@ impl RunEvent {
             Self::Condition { job, condition } => {
                 Some(format!("{job} * {}: {}", condition.type_, condition.message))
             }
+            Self::Warning { job, message } => Some(format!("{job} * {message}")),
             Self::Node(NodeEvent::Log(log)) => Some(match &log.container {
                 Some(container) => format!("{}/{container} | {}", log.pod, log.text),
                 None => format!("{} | {}", log.pod, log.text),

@@ -29,6 +29,7 @@ pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 pub(super) enum Change {
     Job { name: Name, status: Box<JobStatus> },
     Pod { pod: Box<Pod>, gone: bool },
+    Event(Box<k8s_openapi::api::core::v1::Event>),
 }
 
 /// Returns the changes of all jobs of these kinds, and of all pods.
@@ -64,7 +65,15 @@ pub(super) fn changes<'a>(
             gone,
         })
     });
-    stream::select(jobs, pods).boxed()
+    let news = Api::<k8s_openapi::api::core::v1::Event>::all(client.clone());
+    let news = watcher::watcher(news, watcher::Config::default());
+    let news = news.filter_map(async |event| match event.ok()? {
+        watcher::Event::Apply(event) | watcher::Event::InitApply(event) => {
+            Some(Change::Event(Box::new(event)))
+        }
+        _ => None,
+    });
+    stream::select(stream::select(jobs, pods), news).boxed()
 }
 
 fn status(kind: &DynKind, job: &DynamicObject) -> JobStatus {
@@ -239,8 +248,22 @@ impl Run {
                 let dead_end = self.progress.update_pod(&pod, gone);
                 self.waiting.push_back(RunEvent::Pod { pod, gone, dead_end });
             }
+            Change::Event(event) => self.waiting.extend(warning(*event)),
         }
     }
+}
+
+/// Returns a warning of the operator about a job, unless a condition of the job or the state of a pod says the same.
+fn warning(event: k8s_openapi::api::core::v1::Event) -> Option<RunEvent> {
+    let is_warning = event.type_.as_deref() == Some("Warning");
+    let kind = event.involved_object.kind.unwrap_or_default();
+    let reason = event.reason.unwrap_or_default();
+    // The pods' own events say when a container waits for its restart.
+    let is_known = reason.starts_with(&kind) || reason == "CrashLoopBackOff";
+    (is_warning && kind != "Pod" && !is_known).then(|| RunEvent::Warning {
+        job: event.involved_object.name.unwrap_or_default(),
+        message: format!("{reason}: {}", event.message.unwrap_or_default()),
+    })
 }
 
 impl std::fmt::Debug for Run {

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure>
     match command {
         Command::Run(arguments) => run_jobs(arguments, kinds),
         Command::Cluster(arguments) => run_cluster(arguments, kinds),
-        Command::Node(arguments) => block_on("local node", node::run(arguments, kinds)),
+        Command::Node(arguments) => block_on("local node", PROBLEMS, node::run(arguments, kinds)),
     }
 }
 
@@ -40,32 +40,43 @@ fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Fai
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
     let jobs = run::jobs(kinds).accelerators(config.accelerators);
-    block_on("local cluster", cluster::run(arguments, kinds, jobs))
+    block_on("local cluster", PROBLEMS, cluster::run(arguments, kinds, jobs))
 }
 
 /// Runs the jobs if all of them are valid.
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let Some(valid) = check::valid_jobs(kinds, &arguments.files) else {
+    let checked = check::check(kinds, &arguments.files);
+    report::print_all(&checked.findings);
+    if !checked.is_valid() {
         return Ok(exit::bad_input());
-    };
+    }
     let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
-    for job in valid {
+    for job in checked.jobs {
         jobs = jobs
             .job(&job.object)
             .map_err(|error| Failure::new("local run", error))?;
     }
-    block_on("local run", run::run(arguments, kinds, jobs))
+    // The output has what concerns the jobs.
+    let log = if arguments.verbose {
+        "info,kube_client=off"
+    } else {
+        "off"
+    };
+    block_on("local run", log, run::run(arguments, kinds, jobs))
 }
 
-/// Runs an asynchronous command, with logs on standard error.
+/// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.
+const PROBLEMS: &str = "warn,kube_client=off";
+
+/// Runs an asynchronous command, with these logs on standard error unless RUST_LOG is set.
 fn block_on(
     command: &str,
+    log: &str,
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> Result<ExitCode, Failure> {
-    // The callers report failed connections, so the log lines of the client are off.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(log));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())

@@ -168,8 +168,8 @@ impl Ended {
         self.out.iter().filter(has).map(String::as_str).collect()
     }
 
-    /// Returns the conditions of a job in the summary, in order. Each has true if the condition is true.
-    pub fn conditions(&self, job: &str) -> Vec<(&str, bool)> {
+    /// Returns the conditions of a job in the summary, each once, in the order in which they last became true.
+    pub fn conditions(&self, job: &str) -> Vec<&str> {
         let mut lines = self
             .out
             .iter()
@@ -177,7 +177,7 @@ impl Ended {
             .skip_while(|line| !line.starts_with("REPLICA"));
         let summary: Vec<&String> = lines.by_ref().take_while(|line| *line != job).collect();
         let fields = |line: &&'_ String| line.starts_with("  ") && line.as_bytes().get(4) == Some(&b':');
-        let mut found: Vec<(&str, bool)> = Vec::new();
+        let mut found: Vec<&str> = Vec::new();
         for line in summary.into_iter().rev() {
             if !line.starts_with("  ") {
                 // The next job of the summary, or the table.
@@ -186,11 +186,9 @@ impl Ended {
             if !fields(&line) {
                 continue;
             }
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[1] {
-                "no" => found.push((words[2], false)),
-                type_ => found.push((type_, true)),
-            }
+            let type_ = line.split_whitespace().nth(1).unwrap();
+            found.retain(|known| *known != type_);
+            found.push(type_);
         }
         found
     }

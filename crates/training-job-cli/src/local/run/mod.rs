@@ -32,7 +32,7 @@ pulled: the containers' commands run on this machine.
 
 Examples:
   {program} local run job.yaml --venv .venv
-  {program} local run job.yaml --workdir ~/src/model --timeout 600 --keep-logs logs
+  {program} local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
   {program} local run job.yaml --why
 
 Exit codes:
@@ -61,23 +61,32 @@ pub struct Args {
     #[command(flatten)]
     pub controller_config: ControllerConfigArgs,
 
-    /// Stop after this time, with exit code 1
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Stop after this time, such as 600 (seconds), 10m or 1h30m, with exit code 1
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
+
+    /// Show the log of the operator and the node on standard error; RUST_LOG selects other lines
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .trim_end_matches('s')
-        .parse()
-        .map_err(|_| "must be a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+fn time(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+    }
+    let time = text.parse::<jiff::SignedDuration>().ok();
+    let time = time.and_then(|time| Duration::try_from(time).ok());
+    time.ok_or_else(|| "must be a number of seconds, or a time such as 10m".to_owned())
 }
 
 enum RunEnd {
     /// All jobs have ended or cannot continue.
     Finished,
-    TimedOut(Duration),
+    TimedOut {
+        after: Duration,
+        /// The replicas that had not ended.
+        unfinished: String,
+    },
     /// A signal arrived. Contains its exit code.
     Interrupted(u8),
 }
@@ -123,9 +132,9 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
             }
             ExitCode::from(1)
         }
-        RunEnd::TimedOut(after) => {
+        RunEnd::TimedOut { after, unfinished } => {
             eprintln!(
-                "{}: not finished after {} s (--timeout)",
+                "{}: not finished after {} s (--timeout){unfinished}",
                 program().name,
                 after.as_secs_f64()
             );
@@ -179,7 +188,12 @@ impl Session {
                     return RunEnd::Interrupted(code);
                 }
                 () = sleep_until_some(deadline.map(|(_, at)| at)) => {
-                    return RunEnd::TimedOut(deadline.map_or(Duration::ZERO, |(timeout, _)| timeout));
+                    let unfinished = match &self.progress.unfinished()[..] {
+                        [] => String::new(),
+                        left => format!("; still running: {}", left.join(", ")),
+                    };
+                    let after = deadline.map_or(Duration::ZERO, |(timeout, _)| timeout);
+                    return RunEnd::TimedOut { after, unfinished };
                 }
                 more = self.handle_events() => if !more {
                     return RunEnd::Finished;

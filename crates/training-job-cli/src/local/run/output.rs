@@ -41,8 +41,16 @@ impl Output {
     pub(super) fn node_event(&mut self, event: &NodeEvent, progress: &Progress) {
         match event {
             NodeEvent::Log(log) => {
-                let name = self.colored(&processes::writer(progress.short(&log.pod), log));
-                self.print(&format!("{name} | "), &log.text);
+                let writer = processes::writer(progress.short(&log.pod), log);
+                let name = self.colored(&writer);
+                match &mut self.table {
+                    Some(table) if log.is_update => table.set_update(writer, &log.text),
+                    Some(table) => {
+                        table.end_update(&writer);
+                        table.add_line(&format!("{name} | "), &log.text);
+                    }
+                    None => self.print(&format!("{name} | "), &log.text),
+                }
             }
             NodeEvent::Prepared(prepared) if self.why => self.print_differences(prepared, progress),
             _ => {}
@@ -51,10 +59,10 @@ impl Output {
 
     /// Prints a change of a job or a replica as a line if there is no table. Redraws the table otherwise.
     pub(super) fn change(&mut self, change: Option<&Change>, progress: &Progress) {
-        if self.table.is_none()
-            && let Some(Change { who, what }) = change
+        if let Some(Change { who, what, is_news }) = change
+            && (self.table.is_none() || *is_news)
         {
-            terminal::write(&format!("{} * {what}\n", progress.short(who)));
+            self.print(&format!("{} * ", progress.short(who)), what);
         }
         self.draw(progress);
     }

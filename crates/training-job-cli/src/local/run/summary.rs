@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
+use jiff::tz::TimeZone;
+use training_job::api::{ConditionType, FailureRecord, JobCondition};
 use training_job_local::Run;
 
 use super::progress::{Progress, ReplicaRow};
@@ -11,26 +12,14 @@ pub(super) fn text(run: &Run, progress: &Progress) -> String {
     let mut out = String::from("\n");
     for (name, status) in run.statuses() {
         let _ = writeln!(out, "{name}");
-        for condition in &status.conditions {
-            let mark = if condition.status == ConditionStatus::True {
-                "  "
-            } else {
-                "no"
+        out.push_str(&timeline(&progress.conditions(name), status.is_finished()));
+        let same = |a: &FailureRecord, b: &FailureRecord| root_cause("", a) == root_cause("", b);
+        for failures in status.failure_history.chunk_by(same) {
+            let title = match failures.len() {
+                1 => "restarted".to_owned(),
+                times => format!("restarted {times} times"),
             };
-            let time = condition
-                .last_transition_time
-                .as_ref()
-                .map(|t| t.0.strftime("%H:%M:%S").to_string());
-            let _ = writeln!(
-                out,
-                "  {} {mark} {:<10} {}",
-                time.unwrap_or_else(|| " ".repeat(8)),
-                condition.type_,
-                condition.message
-            );
-        }
-        for failure in &status.failure_history {
-            out.push_str(&root_cause("restarted", failure));
+            out.push_str(&root_cause(&title, &failures[0]));
         }
         if let Some(failure) = &status.failure {
             let title = if status.is(ConditionType::Failed) {
@@ -44,6 +33,29 @@ pub(super) fn text(run: &Run, progress: &Progress) -> String {
     out.push('\n');
     for line in table(progress) {
         let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+/// Returns a line for each condition in the order in which they became true, in local time, and the duration of a job
+/// that has ended.
+fn timeline(conditions: &[&JobCondition], is_finished: bool) -> String {
+    let mut out = String::new();
+    let times: Vec<_> = conditions
+        .iter()
+        .map(|c| c.last_transition_time.as_ref().map(|at| at.0))
+        .collect();
+    for (n, (condition, time)) in conditions.iter().zip(&times).enumerate() {
+        let local = time.map(|time| time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string());
+        let local = local.unwrap_or_default();
+        let _ = write!(out, "  {local:8} {:<10} {}", condition.type_, condition.message);
+        if is_finished
+            && n + 1 == conditions.len()
+            && let (Some(Some(begin)), Some(end)) = (times.first(), time)
+        {
+            let _ = write!(out, " ({} s)", end.as_second() - begin.as_second());
+        }
+        out.push('\n');
     }
     out
 }

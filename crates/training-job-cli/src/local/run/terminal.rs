@@ -1,8 +1,12 @@
 //! A table that stays at the bottom of the terminal while lines scroll above it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
+
+/// The maximum number of lines that overwrite themselves above the table.
+const MAX_UPDATES: usize = 8;
 
 /// The height and width of a terminal whose size is unknown.
 const DEFAULT_ROWS: usize = 24;
@@ -15,6 +19,8 @@ pub(super) struct LiveTable {
     rows: Vec<String>,
     /// Lines to print above the table when it is next drawn.
     lines: String,
+    /// The present states of lines that overwrite themselves, by the name of their writer. They stand above the table.
+    updates: BTreeMap<String, String>,
 }
 
 impl LiveTable {
@@ -25,25 +31,33 @@ impl LiveTable {
             drawn: 0,
             rows: Vec::new(),
             lines: String::new(),
+            updates: BTreeMap::new(),
         })
     }
 
-    /// Adds a line above the table for the next [`draw`](Self::draw). If a line overwrites itself, as progress bars
-    /// do, only its last state is kept, because the earlier ones would cover the replica's name.
+    /// Adds a line above the table for the next [`draw`](Self::draw).
     pub(super) fn add_line(&mut self, name: &str, text: &str) {
-        let last = text
-            .rsplit('\r')
-            .find(|part| !part.is_empty())
-            .unwrap_or_default();
         self.lines.push_str(name);
-        self.lines.push_str(last);
+        self.lines.push_str(text);
         self.lines.push('\n');
+    }
+
+    /// Sets the present state of a writer's line that overwrites itself.
+    pub(super) fn set_update(&mut self, writer: String, text: &str) {
+        self.updates.insert(writer, text.to_owned());
+    }
+
+    /// Removes the state of a writer's line, because the line has ended.
+    pub(super) fn end_update(&mut self, writer: &str) {
+        self.updates.remove(writer);
     }
 
     /// Draws the new lines and the table if anything has changed.
     pub(super) fn draw(&mut self, table: Vec<String>) {
         let (rows, columns) = size();
-        let table = cut(table, rows, columns);
+        let updates = self.updates.iter().take(MAX_UPDATES);
+        let updates = updates.map(|(writer, text)| format!("{writer} | {text}"));
+        let table = cut(updates.chain(table).collect(), rows, columns);
         if self.lines.is_empty() && table == self.rows {
             return;
         }
