@@ -98,6 +98,38 @@ fn a_program_that_this_machine_lacks_is_named_with_the_remedy() {
     assert!(remedy.contains("--path") && remedy.contains("--venv"), "{remedy}");
 }
 
+/// The kubelet would restart it for ever.
+#[test]
+fn a_program_that_is_restarted_in_vain_is_named_with_its_cause_and_the_remedy() {
+    let trial = Trial::new();
+    let job = Manifest::shell("vain", 1, "")
+        .command(&json!(["no-such-program"]))
+        .restart_policy("OnFailure");
+    let ended = trial.run_with(&job, &["--timeout", "25s"]).end();
+    ended.expect_code(1);
+    let causes = ended.all(&[
+        "worker-0 * exited with 127: \"no-such-program\" is not in PATH",
+        "; restart ",
+    ]);
+    assert!(causes.len() >= 3, "{}", ended.transcript());
+    ended.only(&["fails in the same way each time: end the run with Ctrl-C, or set runPolicy.backoffLimit"]);
+    assert_eq!(
+        ended.err.last().unwrap(),
+        "training-operator: not finished after 25 s (--timeout); still running: worker-0"
+    );
+}
+
+/// A progress bar writes no line feed before its end.
+#[test]
+fn a_line_that_overwrites_itself_is_shown_before_its_end() {
+    let trial = Trial::new();
+    let script = "printf '\\r10%%'; sleep 1.5; printf '\\r60%%'; sleep 0.1; printf '\\r100%%\\n'";
+    let ended = trial.run(&Manifest::shell("bar", 1, script)).end();
+    ended.expect_code(0);
+    let bar: Vec<_> = ended.all(&["worker-0 | ", "%"]);
+    assert_eq!(bar, ["worker-0 | 10%", "worker-0 | 60%", "worker-0 | 100%"]);
+}
+
 /// There is no image that could provide a command.
 #[test]
 fn a_container_without_a_command_ends_the_run() {
