@@ -59,6 +59,8 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	apply)
 		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' '' --test=controller
 		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' --iterate --lib
+		# Stories of kinds with objects of several kinds.
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' --iterate --test=contract
 		mutants apply crates/training-job-controller/src/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
@@ -76,7 +78,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		;;
 	validate)
 		mutants validate '{src/validate/**,crates/kube-schema/src/**}' '-p training-job -p kube-schema' '' --lib
-		mutants validate 'src/validate/**' "$both" --iterate --lib --test=kind --test=plan
+		mutants validate 'src/validate/**' "$both" --iterate --lib --test=kind --test=plan --test=contract
 		;;
 	*)
 		echo "make: there is no area $area; use plan, gangs, mxnet, apply, cache, watch, validate" >&2

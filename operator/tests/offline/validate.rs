@@ -1,6 +1,7 @@
 //! `training-operator validate`.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use training_operator_testing::program::{empty_directory, root, run, run_with_input};
@@ -103,57 +104,86 @@ fn sarif_points_into_the_files() {
     assert!(last.get("region").is_none());
 }
 
-/// A repository has more than jobs.
-#[test]
-fn a_directory_may_contain_anything() {
-    let repository = empty_directory("validate-anything");
-    let write = |path: &str, text: &str| {
-        let file = repository.join(path);
+/// A repository with a job, a chart, and what belongs to other programs.
+struct Repository {
+    folder: PathBuf,
+    job: String,
+}
+
+impl Repository {
+    fn new(name: &str) -> Self {
+        let repository = Self {
+            folder: empty_directory(name),
+            job: fs::read_to_string(root().join(GOOD)).unwrap(),
+        };
+        let template = repository.job.replace("name: ", "name: {{ .Release.Name }}-");
+        for (path, text) in [
+            ("jobs/a.yaml", &*repository.job),
+            ("kustomization.yaml", "resources: [jobs/a.yaml]\n"),
+            ("chart/Chart.yaml", "apiVersion: v2\nname: jobs\n"),
+            ("chart/values.yaml", "workers: 3\n"),
+            ("chart/list.yaml", "- a\n- b\n"),
+            ("chart/templates/job.yaml", &template),
+            (".github/workflows/ci.yaml", "on: [push]\njobs: {}\n"),
+        ] {
+            repository.write(path, text);
+        }
+        repository
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let file = self.folder.join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
-    };
-    let job = fs::read_to_string(root().join(GOOD)).unwrap();
-    write("jobs/a.yaml", &job);
-    write("kustomization.yaml", "resources: [jobs/a.yaml]\n");
-    write("chart/Chart.yaml", "apiVersion: v2\nname: jobs\n");
-    write("chart/values.yaml", "workers: 3\n");
-    write("chart/list.yaml", "- a\n- b\n");
-    write(
-        "chart/templates/job.yaml",
-        &job.replace("name: ", "name: {{ .Release.Name }}-"),
-    );
-    write(".github/workflows/ci.yaml", "on: [push]\njobs: {}\n");
-    let folder = repository.to_str().unwrap();
-    let all = run(&["validate", folder]);
-    assert_eq!(all.code, Some(0), "{}", all.stdout);
-    insta::assert_snapshot!(all.stdout.replace(folder, "REPOSITORY"));
+    }
 
-    write("more/typo.yaml", &job.replace("kind: MXJob", "kind: MXJobs"));
-    write("more/copy.yaml", &job);
-    write(
-        "more/place.yaml",
-        &job.replace("metadata:\n", "metadata:\n  namespace: Team_A\n"),
-    );
-    write(
-        "more/variable.yaml",
-        &job.replace("    Worker:\n", "    Worker:\n      replicas: \"${WORKERS}\"\n"),
-    );
-    write("more/part.yaml", &job.replace("kind: MXJob\n", ""));
-    let wrong = run(&["validate", folder]);
-    assert_eq!(wrong.code, Some(1), "{}", wrong.stdout);
-    insta::assert_snapshot!(wrong.stdout.replace(folder, "REPOSITORY"));
-    let excluded = run(&["validate", folder, "--exclude", "more/**"]);
-    assert_eq!((excluded.code, excluded.stdout), (Some(0), all.stdout));
+    /// Validates it with these flags. Returns the exit code and the output.
+    fn validate(&self, flags: &[&str]) -> (Option<i32>, String) {
+        let folder = self.folder.to_str().unwrap();
+        let run = run(&[&["validate", folder], flags].concat());
+        (run.code, run.stdout.replace(folder, "REPOSITORY"))
+    }
+}
 
+#[test]
+fn a_directory_may_contain_anything() {
+    let repository = Repository::new("validate-anything");
+    let (code, output) = repository.validate(&[]);
+    assert_eq!(code, Some(0), "{output}");
+    insta::assert_snapshot!(output);
     // A file that the user names is meant to be a job.
-    let template = repository.join("chart/templates/job.yaml");
+    let template = repository.folder.join("chart/templates/job.yaml");
     let named = run(&["validate", template.to_str().unwrap()]);
     assert_eq!(named.code, Some(1));
-    assert!(
-        named.stdout.contains("looks like a template: render it first"),
-        "{}",
-        named.stdout
-    );
+    let remedy = "looks like a template: render it first";
+    assert!(named.stdout.contains(remedy), "{}", named.stdout);
+}
+
+#[test]
+fn what_is_wrong_in_a_repository_is_found() {
+    let repository = Repository::new("validate-wrong");
+    let good = repository.validate(&[]);
+    for (path, from, to) in [
+        ("more/typo.yaml", "kind: MXJob", "kind: MXJobs"),
+        ("more/copy.yaml", "", ""),
+        (
+            "more/place.yaml",
+            "metadata:\n",
+            "metadata:\n  namespace: Team_A\n",
+        ),
+        (
+            "more/variable.yaml",
+            "    Worker:\n",
+            "    Worker:\n      replicas: \"${WORKERS}\"\n",
+        ),
+        ("more/part.yaml", "kind: MXJob\n", ""),
+    ] {
+        repository.write(path, &repository.job.replacen(from, to, 1));
+    }
+    let (code, output) = repository.validate(&[]);
+    assert_eq!(code, Some(1), "{output}");
+    insta::assert_snapshot!(output);
+    assert_eq!(repository.validate(&["--exclude", "more/**"]), good);
 }
 
 #[test]
