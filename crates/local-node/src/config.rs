@@ -23,6 +23,8 @@ pub struct NodeConfig {
     /// A Python virtual environment. Its `bin` comes after [`path`](Self::path), and `VIRTUAL_ENV` is set. Default:
     /// none.
     pub venv: Option<PathBuf>,
+    /// Variables of every process whose container does not set them itself. Default: none.
+    pub env: Vec<(String, String)>,
     /// The directory for each run's output, in files `POD[.CONTAINER][.N].log`. The container is in the name only if
     /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
     /// directory for each namespace. Default: output is not stored.
@@ -76,6 +78,7 @@ impl Default for NodeConfig {
             workdir: PathBuf::from("."),
             path: Vec::new(),
             venv: None,
+            env: Vec::new(),
             logs: None,
             restart_backoff: RestartBackoff::default(),
             adjust_env: BTreeMap::new(),

@@ -224,6 +224,9 @@ fn add_host_variables(
             "the virtual environment given to the node",
         );
     }
+    for (name, value) in &config.env {
+        env.default_to(name, value, "given to the node");
+    }
     for (name, value) in &host_variables.others {
         env.default_to(
             name,

@@ -21,11 +21,11 @@ use crate::report;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run jobs until they end, each replica as a process.
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Offer a Kubernetes API whose jobs run as processes of this machine.
-    Cluster(cluster::Args),
+    Cluster(Box<cluster::Args>),
     /// Act as a node of a cluster that runs its pods as processes.
-    Node(node::Args),
+    Node(Box<node::Args>),
 }
 
 pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure> {

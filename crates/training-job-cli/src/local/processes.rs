@@ -1,8 +1,9 @@
 //! The options for processes that `local run` and `local node` share.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use local_node::{LogLine, NodeConfig, Prepared};
 
 use crate::kinds::Kinds;
@@ -12,9 +13,18 @@ pub(super) const MAX_QUEUED_LINES: usize = 1_024;
 
 #[derive(Debug, clap::Args)]
 pub struct ProcessArgs {
-    /// A Python virtual environment for the processes; its programs come first in PATH
+    /// A Python virtual environment for the processes; its programs come first in PATH [default: .venv in the directory in
+    /// which they start, if it is there]
     #[arg(long, value_name = "DIR")]
     pub venv: Option<PathBuf>,
+
+    /// A variable for the processes whose containers do not set it; without a value, that of this shell; may be repeated
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// A file with such variables, one in a line; lines that begin with # are comments
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Option<PathBuf>,
 
     /// A directory to prepend to PATH for the processes; may be repeated
     #[arg(long, value_name = "DIR")]
@@ -30,10 +40,10 @@ pub struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// Checks that the directories exist. Otherwise, the only error would be that a program is not found.
+    /// Checks the directories and the variables. Otherwise, the only error would be that a program is not found.
     ///
     /// # Errors
-    /// A directory does not exist.
+    /// A directory or a file does not exist, or a variable has no value.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(venv) = &self.venv
             && !venv.join("bin/python").exists()
@@ -45,17 +55,43 @@ impl ProcessArgs {
         }
         match self.path.iter().find(|path| !path.is_dir()) {
             Some(path) => bail!("--path: the directory {} does not exist", path.display()),
-            None => Ok(()),
+            None => self.variables().map(drop),
         }
+    }
+
+    /// Returns the variables of `--env-file` and `--env`. The last one of a name counts.
+    fn variables(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let file = self.env_file.as_ref().map(|file| {
+            let text = std::fs::read_to_string(file);
+            text.with_context(|| format!("--env-file: {}", file.display()))
+        });
+        let file = file.transpose()?.unwrap_or_default();
+        let lines = file.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let given = lines.map(|line| ("--env-file", line));
+        let given = given.chain(self.env.iter().map(|text| ("--env", text.as_str())));
+        let all = given.map(|(option, text)| match text.split_once('=') {
+            Some(("", _)) => bail!("{option}: {text}: must have a name before ="),
+            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+            None => match std::env::var(text) {
+                Ok(value) => Ok((text.to_owned(), value)),
+                Err(_) => bail!("{option}: {text} is not set in this shell; set it, or use {text}=VALUE"),
+            },
+        });
+        let last: BTreeMap<_, _> = all.collect::<anyhow::Result<_>>()?;
+        Ok(last.into_iter().collect())
     }
 
     /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
     /// to one machine.
     pub(super) fn node_config(&self, workdir: PathBuf, kinds: &Kinds) -> NodeConfig {
         let mut config = NodeConfig::default();
+        let of_workdir = Some(workdir.join(".venv")).filter(|venv| venv.join("bin/python").exists());
         config.workdir = workdir;
         config.path = self.path.clone();
-        config.venv = self.venv.clone();
+        config.venv = self.venv.clone().or(of_workdir);
+        // An error is reported by `check`.
+        config.env = self.variables().unwrap_or_default();
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
             .iter()

@@ -119,6 +119,34 @@ fn a_program_that_is_restarted_in_vain_is_named_with_its_cause_and_the_remedy() 
     );
 }
 
+#[test]
+fn variables_are_given_to_the_processes() {
+    let trial = Trial::new();
+    let file = trial.file("variables", "# Of this project\nA=file\nB=file\n");
+    let job = Manifest::shell("asks", 1, "echo $A-$B-$C-$DMLC_ROLE");
+    let ended = trial
+        .run_with(
+            &job,
+            &[
+                "--env-file",
+                file.to_str().unwrap(),
+                "-e",
+                "B=flag",
+                "--env",
+                "C=x=y",
+                "-e",
+                "DMLC_ROLE=none",
+            ],
+        )
+        .end();
+    ended.expect_code(0);
+    ended.only(&["worker-0 | file-flag-x=y-worker"]);
+    let ended = trial.run_with(&job, &["-e", "NOT_IN_THIS_SHELL"]).end();
+    ended.expect_code(2);
+    let remedy = "--env: NOT_IN_THIS_SHELL is not set in this shell; set it, or use NOT_IN_THIS_SHELL=VALUE";
+    assert!(ended.err.concat().contains(remedy), "{}", ended.transcript());
+}
+
 /// A progress bar writes no line feed before its end.
 #[test]
 fn a_line_that_overwrites_itself_is_shown_before_its_end() {
