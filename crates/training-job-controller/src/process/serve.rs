@@ -6,6 +6,7 @@ use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
@@ -19,6 +20,8 @@ use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
@@ -36,6 +39,21 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         "leader", // training_operator_leader
         "1 while this process reconciles jobs, 0 while it is a standby",
         state.leading.clone(),
+    );
+    registry.register(
+        "build", // training_operator_build_info
+        "The version of the program's library training-job-controller",
+        Info::new([("version", VERSION)]),
+    );
+    let names: Vec<&str> = kinds.iter().map(DynKind::name).collect();
+    tracing::info!(
+        version = VERSION,
+        kinds = names.join(","),
+        namespace = flags.namespace.as_deref().unwrap_or("all"),
+        leader_elect = flags.leader_elect,
+        controller_threads = u64::from(flags.controller_threads),
+        gang_scheduler = flags.gang_scheduler_name,
+        "operator starting"
     );
     let metrics_listener = http::listen("--metrics-bind-address", &flags.metrics_bind_address).await?;
     let health_listener =
