@@ -112,6 +112,9 @@ async fn lives_are_counted_under_the_go_operators_names() {
         }
     }
     assert!(page.contains("\ntraining_operator_leader 1\n"), "{page}");
-    assert!(page.contains("\ntraining_operator_build_info{version=\""), "{page}");
+    assert!(
+        page.contains("\ntraining_operator_build_info{version=\""),
+        "{page}"
+    );
     operator.expect_well();
 }
