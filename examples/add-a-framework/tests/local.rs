@@ -46,7 +46,7 @@ fn the_example_counts_primes() {
 fn a_head_that_fails_fails_the_job() {
     let (code, text) = run(&change("failed", "[python3, farm.py]", "[sh, -c, exit 3]"));
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("head-0 * Failed with exit code 3\n"), "{text}");
+    assert!(text.contains("head-0 * Failed: exited with 3\n"), "{text}");
 }
 
 /// The head decides the job while workers still run. The workers are reported as stopped, not as failed.

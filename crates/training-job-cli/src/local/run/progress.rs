@@ -269,8 +269,10 @@ fn describe(row: &ReplicaRow) -> String {
         };
     }
     match (row.phase.as_str(), row.exit_code) {
-        ("Failed", Some(_)) if row.end.is_some() => row.end.clone().unwrap_or_default(),
-        ("Failed", Some(code)) => format!("Failed with exit code {code}"),
+        ("Failed", Some(code)) => match &row.end {
+            Some(end) => format!("Failed: {end}"),
+            None => format!("Failed with exit code {code}"),
+        },
         ("Pending", _) if row.restarts > 0 => format!("Pending, restart {}", row.restarts),
         ("Running", _) if row.restarts > 0 => format!("Running, restart {}", row.restarts),
         (phase, _) => phase.to_owned(),
