@@ -1,8 +1,12 @@
 //! Checks of a job, each declared once: validation makes them, and the API server by a rule with the same message.
 
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::errors::{FieldErrors, joined};
 use super::rule::any_with_replicas;
-use super::{Framework, Rule, Topology};
+use super::{Framework, Rule, Topology, TrainingJob};
 
 /// A check of a job, with the text of its error.
 ///
@@ -158,6 +162,25 @@ impl<J> Check<J> {
             cel: cel.into(),
         });
         self
+    }
+
+    /// Returns the checks of a kind. They are built for its first job and then cached, because their texts and their CEL
+    /// take longer than the checks themselves.
+    pub(crate) fn all() -> Arc<Vec<Self>>
+    where
+        J: TrainingJob,
+    {
+        type Known = BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>;
+        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&TypeId::of::<J>()).cloned();
+        if let Some(checks) = found.and_then(|checks| checks.downcast().ok()) {
+            return checks;
+        }
+        // Not under the lock, because the hook may panic.
+        let checks = Arc::new(J::checks());
+        known().insert(TypeId::of::<J>(), checks.clone());
+        checks
     }
 
     /// Adds the errors of a job.

@@ -34,7 +34,7 @@ use kube_schema::{FieldPath, names};
 use crate::api::labels::LabelKeys;
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
+    Check, FailureTolerance, FieldErrors, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
     SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
 };
 
@@ -114,7 +114,7 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
     }
     check_environment(job, topology, errors);
     hook("checks", || {
-        let checks = J::checks();
+        let checks = Check::<J>::all();
         checks
             .iter()
             .for_each(|check| check.find(&J::FRAMEWORK, job, topology, errors));
