@@ -1,10 +1,9 @@
 //! Checks of a job, each declared once: validation makes them, and the API server by a rule with the same message.
 
-use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::errors::{FieldErrors, joined};
+use super::per_kind::PerKind;
 use super::rule::any_with_replicas;
 use super::{Framework, Rule, Topology, TrainingJob};
 
@@ -170,17 +169,8 @@ impl<J> Check<J> {
     where
         J: TrainingJob,
     {
-        type Known = BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>;
-        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(&TypeId::of::<J>()).cloned();
-        if let Some(checks) = found.and_then(|checks| checks.downcast().ok()) {
-            return checks;
-        }
-        // Not under the lock, because the hook may panic.
-        let checks = Arc::new(J::checks());
-        known().insert(TypeId::of::<J>(), checks.clone());
-        checks
+        static ALL: PerKind = PerKind::new();
+        ALL.get::<J, _>(J::checks)
     }
 
     /// Adds the errors of a job.

@@ -4,17 +4,16 @@
 //! such field has an annotation with the same meaning ([`Keys::annotation_of`](crate::api::labels::Keys::annotation_of)). A word is written as it is, and other
 //! values as JSON or YAML.
 
-use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube_schema::{Schema, Type, field};
 use serde_json::{Map, Value};
 
 use super::schema;
 use crate::api::RunPolicy;
-use crate::job::{FieldErrors, Framework, TrainingJob};
+use crate::job::{FieldErrors, Framework, PerKind, TrainingJob};
 
 /// The maximum size of an annotation that stands for a field, in bytes. The longest failure policy takes a third of
 /// it.
@@ -205,16 +204,11 @@ pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annota
 /// Returns the fields of a kind that annotations may stand for, with the schema of each. The list is made for the
 /// first job with such an annotation and then cached, because it takes a while.
 fn known<J: TrainingJob>() -> Arc<Vec<(AnnotatedField, Schema)>> {
-    type Known = BTreeMap<TypeId, Arc<Vec<(AnnotatedField, Schema)>>>;
-    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
-    let made = KNOWN
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(&TypeId::of::<J>())
-        .cloned();
-    if let Some(known) = made {
-        return known;
-    }
+    static KNOWN: PerKind = PerKind::new();
+    KNOWN.get::<J, _>(build::<J>)
+}
+
+fn build<J: TrainingJob>() -> Vec<(AnnotatedField, Schema)> {
     let stored = J::definition().spec.versions.into_iter().find(|v| v.storage);
     let root = stored.and_then(|version| version.schema?.open_api_v3_schema);
     let root = root.map(|root| schema::read(&root)).unwrap_or_default();
@@ -227,10 +221,7 @@ fn known<J: TrainingJob>() -> Arc<Vec<(AnnotatedField, Schema)>> {
         let schema = schema_of(&of)?;
         Some((of, schema))
     });
-    let known = Arc::new(known.collect::<Vec<_>>());
-    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    all.insert(TypeId::of::<J>(), known.clone());
-    known
+    known.collect()
 }
 
 /// Parses the text of an annotation.
