@@ -67,8 +67,8 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
 pub(crate) fn main() -> ExitCode {
     let kinds = kinds();
     program(&kinds).install();
-    exit::code(match Cli::parse().command {
-        Command::Run(arguments) => return run::run(&arguments, &kinds),
+    exit::code(|| match Cli::parse().command {
+        Command::Run(arguments) => Ok(run::run(&arguments, &kinds)),
         Command::Review(review) => review.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),

@@ -97,8 +97,8 @@ impl Cli {
         };
         let matches = command().get_matches();
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        exit::code(match arguments.command {
-            Command::Run(run) => return run.run(&kinds),
+        exit::code(|| match arguments.command {
+            Command::Run(run) => Ok(run.run(&kinds)),
             Command::Review(review) => review.run(&kinds),
             Command::Install(install) => install.run(&kinds),
             Command::Manual(manual) => manual.run(command()),

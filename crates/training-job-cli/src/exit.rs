@@ -15,9 +15,13 @@ pub fn check_failed() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// Returns the exit code of a command. Prints the reason of a failure after the program's name.
-pub fn code(result: Result<ExitCode, Failure>) -> ExitCode {
-    result.unwrap_or_else(|failure| {
+/// Runs a command and returns its exit code. Prints the reason of a failure after the program's name.
+pub fn code(command: impl FnOnce() -> Result<ExitCode, Failure>) -> ExitCode {
+    // Where the variable CI is set, anstream writes styles to every terminal.
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        anstream::ColorChoice::Never.write_global();
+    }
+    command().unwrap_or_else(|failure| {
         anstream::eprintln!("{}: {failure}", program().name);
         bad_input()
     })

@@ -19,20 +19,10 @@ pub fn styled(finding: &Finding) -> String {
     )
 }
 
-/// Prints a line on standard error, without its styles if that is no terminal, or one that has none. anstream alone writes
-/// styles to a dumb terminal where the variable CI is set.
-fn print_line(text: &str) {
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    match is_dumb {
-        true => eprintln!("{}", anstream::adapter::strip_str(text)),
-        false => anstream::eprintln!("{text}"),
-    }
-}
-
 /// Prints all findings on standard error, in color if it is a terminal.
 pub fn print_all(findings: &[Finding]) {
     for finding in findings {
-        print_line(&styled(finding));
+        anstream::eprintln!("{}", styled(finding));
     }
 }
 
@@ -40,12 +30,12 @@ pub fn print_all(findings: &[Finding]) {
 /// they would bury the output of other commands.
 pub fn print(findings: &[Finding]) {
     for finding in findings.iter().filter(|f| f.severity != Severity::Warning) {
-        print_line(&styled(finding));
+        anstream::eprintln!("{}", styled(finding));
     }
 }
 
 /// Prints a note that concerns no file on standard error.
 pub fn note(text: &str) {
     let cyan = AnsiColor::Cyan.on_default();
-    print_line(&format!("{cyan}note:{cyan:#} {text}"));
+    anstream::eprintln!("{cyan}note:{cyan:#} {text}");
 }
