@@ -132,7 +132,8 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let unknown: Vec<_> = misplaced_roles.iter().map(|(path, ..)| path.clone()).collect();
     errors.retain(|path, _| !is_within(path, &unknown));
     if let Some(namespace) = object["metadata"]["namespace"].as_str()
-        && names::label_1123(namespace).is_some_and(|_| !namespace.is_empty())
+        && !namespace.is_empty()
+        && names::label_1123(namespace).is_some()
     {
         let path = "metadata.namespace".to_owned();
         let error = FieldError {

@@ -261,16 +261,13 @@ impl Checker {
             .max_by_key(|k| (k.resource.group == group, k.name() == kind))
             .cloned();
         match named {
-            None if self.kinds.is_own_group(group) && self.near(kind).is_some() => {
-                let near = self.near(kind).unwrap_or_default().to_owned();
-                self.error(
-                    node.positions().get("kind"),
-                    "kind",
-                    format!("unknown kind {kind:?} of {group}"),
-                    &format!("did you mean {near}?"),
-                );
-            }
-            None => self.note_other_object(node, api_version, kind),
+            None => match self.near(group, kind) {
+                None => self.note_other_object(node, api_version, kind),
+                Some(remedy) => {
+                    let at = node.positions().get("kind");
+                    self.error(at, "kind", format!("unknown kind {kind:?} of {group}"), &remedy);
+                }
+            },
             Some(known) if known.name() != kind => {
                 let at = node.positions().get("kind");
                 let versions: Vec<_> = known.schemas().api_versions().collect();
@@ -285,9 +282,11 @@ impl Checker {
         }
     }
 
-    /// Returns the kind whose name is near this one.
-    fn near(&self, kind: &str) -> Option<&str> {
-        nearest(kind, self.kinds.iter().map(|known| known.name()))
+    /// Returns the remedy for an unknown kind of one of our groups whose name is near one of ours.
+    fn near(&self, group: &str, kind: &str) -> Option<String> {
+        let names = self.kinds.iter().map(|known| known.name());
+        let near = nearest(kind, names).filter(|_| self.kinds.is_own_group(group))?;
+        Some(format!("did you mean {near}?"))
     }
 
     /// Returns true if the operator runs jobs of this kind and version.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event as JobEvent, Pod};
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
@@ -29,7 +29,7 @@ pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 pub(super) enum Change {
     Job { name: Name, status: Box<JobStatus> },
     Pod { pod: Box<Pod>, gone: bool },
-    Event(Box<k8s_openapi::api::core::v1::Event>),
+    Event(Box<JobEvent>),
 }
 
 /// Returns the changes of all jobs of these kinds, and of all pods.
@@ -65,7 +65,7 @@ pub(super) fn changes<'a>(
             gone,
         })
     });
-    let news = Api::<k8s_openapi::api::core::v1::Event>::all(client.clone());
+    let news = Api::<JobEvent>::all(client.clone());
     let news = watcher::watcher(news, watcher::Config::default());
     let news = news.filter_map(async |event| match event.ok()? {
         watcher::Event::Apply(event) | watcher::Event::InitApply(event) => {
@@ -254,7 +254,7 @@ impl Run {
 }
 
 /// Returns a warning of the operator about a job, unless a condition of the job or the state of a pod says the same.
-fn warning(event: k8s_openapi::api::core::v1::Event) -> Option<RunEvent> {
+fn warning(event: JobEvent) -> Option<RunEvent> {
     let is_warning = event.type_.as_deref() == Some("Warning");
     let kind = event.involved_object.kind.unwrap_or_default();
     let reason = event.reason.unwrap_or_default();

@@ -26,7 +26,7 @@ pub static ALL: LazyLock<Vec<Manifest>> = LazyLock::new(|| {
     for (n, manifest) in all.iter().enumerate() {
         fs::write(name(n), &manifest.text).unwrap();
     }
-    // Named one by one, because what is found in a directory is skipped if it is no object.
+    // Named one by one, because validate skips files of a directory that are not Kubernetes objects.
     let names: Vec<String> = (0..all.len()).map(name).collect();
     let arguments: Vec<&str> = ["validate"]
         .into_iter()

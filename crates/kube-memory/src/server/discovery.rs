@@ -103,11 +103,10 @@ impl Server {
         };
         let (mut paths, mut schemas) = (serde_json::Map::new(), serde_json::Map::new());
         for target in self.store.registry.all() {
-            let served = |found: &&Version| found.served && found.group == group && found.name == version;
-            if !target.kind.versions.iter().any(|found| served(&found)) {
+            let kind = &target.kind;
+            if served(kind, group, version).is_none() {
                 continue;
             }
-            let kind = &target.kind;
             let names = json!({"group": group, "version": version, "kind": kind.kind});
             let namespace = if kind.namespaced {
                 "namespaces/{namespace}/"
@@ -142,8 +141,7 @@ impl Server {
     fn schema_of(&self, definition: &str, version: &str) -> Option<Value> {
         let target = self.store.registry.by_plural("customresourcedefinitions")?;
         let object = self.store.get(target.id, "", definition)?;
-        let versions = object.value()["spec"]["versions"].as_array()?.clone();
-        let mut versions = versions.into_iter();
+        let mut versions = object.value()["spec"]["versions"].as_array()?.iter();
         let found = versions.find(|found| found["name"] == version)?;
         Some(found["schema"]["openAPIV3Schema"].clone()).filter(Value::is_object)
     }
@@ -152,8 +150,7 @@ impl Server {
         let mut resources = Vec::new();
         let mut api_version = None;
         for target in self.store.registry.all() {
-            let served = |found: &&Version| found.served && found.group == group && found.name == version;
-            let Some(found) = target.kind.versions.iter().find(served) else {
+            let Some(found) = served(&target.kind, group, version) else {
                 continue;
             };
             api_version = Some(found.api_version.clone());
@@ -164,6 +161,12 @@ impl Server {
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources,
         }))
     }
+}
+
+/// Returns the version of a kind if it is served.
+fn served<'k>(kind: &'k Kind, group: &str, version: &str) -> Option<&'k Version> {
+    let mut versions = kind.versions.iter();
+    versions.find(|found| found.served && found.group == group && found.name == version)
 }
 
 fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {

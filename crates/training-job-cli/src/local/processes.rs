@@ -13,8 +13,8 @@ pub(super) const MAX_QUEUED_LINES: usize = 1_024;
 
 #[derive(Debug, clap::Args)]
 pub struct ProcessArgs {
-    /// A Python virtual environment for the processes; its programs come first in PATH [default: .venv in the directory in
-    /// which they start, if it is there]
+    /// A Python virtual environment for the processes; its programs come first in PATH [default: .venv in their
+    /// working directory, if it exists]
     #[arg(long, value_name = "DIR")]
     pub venv: Option<PathBuf>,
 
@@ -40,11 +40,8 @@ pub struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// Checks the directories and the variables. Otherwise, the only error would be that a program is not found.
-    ///
-    /// # Errors
-    /// A directory or a file does not exist, or a variable has no value.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    /// Checks that the directories exist. Otherwise, the only error would be that a program is not found.
+    fn check(&self) -> anyhow::Result<()> {
         if let Some(venv) = &self.venv
             && !venv.join("bin/python").exists()
         {
@@ -55,7 +52,7 @@ impl ProcessArgs {
         }
         match self.path.iter().find(|path| !path.is_dir()) {
             Some(path) => bail!("--path: the directory {} does not exist", path.display()),
-            None => self.variables().map(drop),
+            None => Ok(()),
         }
     }
 
@@ -84,20 +81,23 @@ impl ProcessArgs {
 
     /// Returns the configuration of a node whose processes start in `workdir`. The environments of `kinds` are adjusted
     /// to one machine.
-    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &Kinds) -> NodeConfig {
+    ///
+    /// # Errors
+    /// A directory or a file does not exist, or a variable has no value.
+    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &Kinds) -> anyhow::Result<NodeConfig> {
+        self.check()?;
         let mut config = NodeConfig::default();
         let of_workdir = Some(workdir.join(".venv")).filter(|venv| venv.join("bin/python").exists());
         config.workdir = workdir;
         config.path = self.path.clone();
         config.venv = self.venv.clone().or(of_workdir);
-        // An error is reported by `check`.
-        config.env = self.variables().unwrap_or_default();
+        config.env = self.variables()?;
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
             .iter()
             .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_env as _))
             .collect();
-        config
+        Ok(config)
     }
 }
 

@@ -22,8 +22,8 @@ const HELP: &str = "\
 The checks are those of the operator and of the custom resource definitions. A warning marks a job
 that is valid but almost certainly does not do what its author intends.
 
-A directory may contain anything: what is not a job is skipped with a note, and so are templates and names
-that begin with a dot.
+In a directory, objects other than jobs, files that are not Kubernetes objects, and templates are skipped
+with a note. Names that begin with a dot are skipped.
 
 Examples:
   {program} validate jobs/

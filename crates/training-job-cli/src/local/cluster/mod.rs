@@ -59,14 +59,13 @@ pub struct Args {
 /// # Errors
 /// The kubeconfig cannot be written, or the cluster cannot start on this machine.
 pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Result<ExitCode> {
-    args.processes.check()?;
+    let config = args.processes.node_config(args.workdir.clone(), kinds)?;
     let mut signals = Signals::listen()?;
     let path = match &args.kubeconfig {
         Some(path) => path.clone(),
         None => default_path()?,
     };
     let mut file = KubeconfigFile::create(path)?;
-    let config = args.processes.node_config(args.workdir.clone(), kinds);
     let mut cluster = jobs.cluster(config).await?;
     file.write(cluster.kubeconfig())?;
     let shown = file.path().display();

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
-use local_node::{Bind, Node, default_node_name};
+use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
 
 use super::pod_output::{note, print_event};
@@ -107,7 +107,7 @@ fn node_name(text: &str) -> Result<String, String> {
 /// # Errors
 /// The cluster cannot be reached, the name is taken, or the node cannot start on this machine.
 pub(super) async fn run(args: &Args, kinds: &Kinds) -> anyhow::Result<ExitCode> {
-    args.processes.check()?;
+    let config = args.processes.node_config(args.workdir.clone(), kinds)?;
     let mut signals = Signals::listen()?;
     let name = args.name.clone().unwrap_or_else(default_node_name);
     let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
@@ -120,19 +120,18 @@ pub(super) async fn run(args: &Args, kinds: &Kinds) -> anyhow::Result<ExitCode> 
         Contact::Made => {}
         Contact::Interrupted => return Ok(ExitCode::SUCCESS),
     }
-    serve(args, kinds, client, &server, name, &mut signals).await
+    serve(args, config, client, &server, name, &mut signals).await
 }
 
 async fn serve(
     args: &Args,
-    kinds: &Kinds,
+    mut config: NodeConfig,
     client: Client,
     server: &str,
     name: String,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let (sender, mut events) = mpsc::channel(MAX_QUEUED_LINES);
-    let mut config = args.processes.node_config(args.workdir.clone(), kinds);
     config.name = name.clone();
     config.namespace = args.namespace.clone();
     config.bind = if args.no_bind {

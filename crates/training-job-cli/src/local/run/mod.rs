@@ -12,7 +12,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
-use local_node::NodeConfig;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, Run, RunEvent};
@@ -96,9 +95,9 @@ enum RunEnd {
 /// # Errors
 /// The node cannot start on this machine, or the API rejects a job.
 pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Result<ExitCode> {
-    args.processes.check()?;
+    let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let mut signals = Signals::listen()?;
-    let run = jobs.start(node_config(args)).await?;
+    let run = jobs.start(config).await?;
     let mut session = Session {
         progress: Progress::new(&run, kinds),
         run,
@@ -161,10 +160,6 @@ fn workdir(args: &Args) -> PathBuf {
         .clone()
         .or(of_file.map(Into::into))
         .unwrap_or_else(|| PathBuf::from("."))
-}
-
-fn node_config(args: &Args) -> NodeConfig {
-    args.processes.node_config(workdir(args), &Kinds::default())
 }
 
 /// A run and its output.
