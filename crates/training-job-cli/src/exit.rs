@@ -15,9 +15,9 @@ pub fn check_failed() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// Runs a command and returns its exit code. Prints the reason of a failure after the program's name.
+/// Runs a command and returns its exit code. A failure is printed after the name of the program.
 pub fn code(command: impl FnOnce() -> Result<ExitCode, Failure>) -> ExitCode {
-    // Where the variable CI is set, anstream writes styles to every terminal.
+    // If the variable CI is set, anstream writes styles even to a dumb terminal.
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         anstream::ColorChoice::Never.write_global();
     }
