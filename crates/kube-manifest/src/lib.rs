@@ -15,5 +15,5 @@ pub use file::MAX_FILE_BYTES;
 pub use finding::{Finding, Severity};
 pub use node::{Content, Entry, Node, Position, Positions};
 pub use parser::{MAX_DEPTH, MAX_VALUES, parse, parse_until_error};
-pub use source::{Source, manifests_below, sources};
+pub use source::{Source, is_missing, manifests_below, sources};
 pub use syntax_error::SyntaxError;

@@ -10,6 +10,19 @@ pub(crate) fn may_be_revision(argument: &str) -> bool {
     !argument.starts_with(['-', ':']) && argument.contains(':')
 }
 
+/// Returns true if the revision of the argument exists, and has no file or directory of that name.
+pub(crate) fn lacks(argument: &str) -> bool {
+    let revision = argument.split(':').next().unwrap_or_default();
+    git(&[
+        "rev-parse",
+        "--quiet",
+        "--verify",
+        &format!("{revision}^{{tree}}"),
+    ])
+    .is_ok()
+        && git(&["cat-file", "-e", argument]).is_err()
+}
+
 /// Returns the file of this name, or all manifests below the directory of this name.
 pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::Result<Vec<File>> {
     let object_type = git(&["cat-file", "-t", argument])?;

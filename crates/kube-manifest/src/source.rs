@@ -54,6 +54,14 @@ pub fn sources(arguments: &[PathBuf]) -> impl Iterator<Item = Source> {
     })
 }
 
+/// Returns true if an argument names nothing: a file that does not exist, or a path that a git revision lacks. Returns
+/// false for a revision that does not exist.
+pub fn is_missing(argument: &Path) -> bool {
+    let name = argument.display().to_string();
+    let is_file = argument == Path::new("-") || argument.exists();
+    !is_file && (!revision::may_be_revision(&name) || revision::lacks(&name))
+}
+
 fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
     let name = path.display().to_string();
     if path == Path::new("-") {

@@ -24,7 +24,7 @@ pub(crate) struct Checked {
     pub(crate) is_unreadable: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object in the stored version of its kind, without null fields.

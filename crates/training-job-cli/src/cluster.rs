@@ -1,13 +1,26 @@
 //! Clients of clusters.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
 use training_job_controller::process::{ClusterConfigError, cluster_config};
 
+use crate::exit::Failure;
+
 const API_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The flags that select a cluster, for commands that read one with `--cluster`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClusterArgs {
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current context].
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    context: Option<String>,
+}
 
 /// Returns the response to a call.
 ///
@@ -33,4 +46,23 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
     };
     let server = config.cluster_url.to_string();
     Ok((Client::try_from(config)?, server.trim_end_matches('/').to_owned()))
+}
+
+/// Runs calls with a client of the cluster that the flags name.
+///
+/// # Errors
+/// There is no cluster, or a call failed.
+pub(crate) fn run_with_client<T>(
+    connection: &ClusterArgs,
+    calls: impl AsyncFnOnce(Client) -> anyhow::Result<T>,
+) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (kubeconfig, context) = (connection.kubeconfig.as_deref(), connection.context.as_deref());
+    let result = runtime.block_on(async {
+        let (client, server) = client(kubeconfig, context).await?;
+        calls(client).await.context(server)
+    });
+    result.map_err(|error| Failure::new("--cluster", format!("{error:#}")))
 }

@@ -65,7 +65,9 @@ impl Job {
 
     /// Returns the text that `explain` prints.
     pub fn explain(&self) -> Result<String, String> {
-        explain::text(&self.0, &Settings::default()).map_err(|failure| failure.to_string())
+        explain::explain(&self.0, &Settings::default())
+            .map(|explanation| explanation.text())
+            .map_err(|failure| failure.to_string())
     }
 }
 

@@ -14,6 +14,7 @@ use training_job::{FieldErrors, Settings, TrainingJob};
 use training_job_controller::DynKind;
 use training_job_controller::process::rules;
 
+use crate::diff::fields::{Fields, fields};
 use crate::diff::planned::planned_objects;
 use crate::doctor::installation::Installation;
 use crate::explain::dry_run::timeline;
@@ -133,6 +134,8 @@ pub struct Kind {
     /// Simulates a job that was written under an API version.
     pub(crate) timeline:
         fn(job: &Value, version: &str, settings: &Settings) -> Result<JobTimeline, FieldErrors>,
+    /// Returns the values that the author of a job decides.
+    pub(crate) fields: fn(job: &Value, settings: &Settings) -> Result<Fields, FieldErrors>,
     /// Plans the objects of a job in a cluster, other than services and pods.
     pub(crate) planned_objects: PlannedObjects,
 }
@@ -144,6 +147,7 @@ impl Kind {
             definition: OnceLock::new(),
             adjust_env,
             timeline: timeline::<J>,
+            fields: fields::<J>,
             planned_objects: planned_objects::<J>,
         }
     }

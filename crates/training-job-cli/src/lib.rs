@@ -30,6 +30,7 @@ mod kinds;
 mod line_diff;
 mod local;
 mod manual;
+mod markdown;
 mod render;
 pub mod report;
 mod review;

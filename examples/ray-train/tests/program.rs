@@ -55,7 +55,7 @@ fn jobs_are_reviewed_without_a_cluster() {
     assert!(text.contains("mnist-gpu-large-0"), "{text}");
     let (code, text) = run(&["explain", "jobs/mnist.yaml"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("The submitter starts when all pods of"), "{text}");
+    assert!(text.contains("submitter starts when all pods of"), "{text}");
     let (code, text) = run(&["diff", "jobs/echo.yaml", "jobs/mnist.yaml"]);
     assert_eq!(code, Some(1), "{text}");
     let snapshots = concat!(env!("CARGO_TARGET_TMPDIR"), "/snapshots");

@@ -32,7 +32,11 @@ fn the_same_is_no_difference() {
     let comments = changed("diff-comment", "kind: MXJob", "kind: MXJob # a comment");
     assert_eq!(run(&["diff", CASE, &comments]).code, Some(0));
     let markdown = run(&["diff", CASE, CASE, "--format", "markdown"]);
-    assert!(markdown.stdout.contains("Nothing changes"));
+    assert!(
+        markdown
+            .stdout
+            .contains("Nothing changes in the rules and objects of the jobs.")
+    );
 }
 
 #[test]
@@ -52,7 +56,10 @@ fn replicas_that_change_alike_stand_together() {
     fs::write(&new, many.replace("tensorboard:2", "tensorboard:3")).unwrap();
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
     let text = run(&["diff", old, new]).stdout;
-    assert!(text.ends_with("3 changed, 0 added, 0 removed\n"), "{text}");
+    assert!(
+        text.ends_with("Jobs that differ: 1. Objects: 3 changed, 0 added, 0 removed.\n"),
+        "{text}"
+    );
     let markdown = run(&["diff", old, new, "--format", "markdown"]);
     assert_eq!(markdown.code, Some(1));
     insta::assert_snapshot!(markdown.stdout);
@@ -62,13 +69,16 @@ fn replicas_that_change_alike_stand_together() {
 fn replicas_come_and_go() {
     let more = changed("diff-more", "    Worker:\n", "    Worker:\n      replicas: 2\n");
     let grown = run(&["diff", CASE, &more]).stdout;
-    assert!(grown.contains("Service sidecar-worker-1 is added\n"), "{grown}");
-    assert!(grown.ends_with("2 changed, 2 added, 0 removed\n"), "{grown}");
+    assert!(
+        grown.contains("Service sidecar-worker-1: added, like Service sidecar-worker-0\n"),
+        "{grown}"
+    );
+    assert!(grown.ends_with("2 changed, 2 added, 0 removed.\n"), "{grown}");
     let shrunk = run(&["diff", &more, CASE]).stdout;
-    assert!(shrunk.contains("Pod sidecar-worker-1 is removed\n"), "{shrunk}");
+    assert!(shrunk.contains("Pod sidecar-worker-1: removed\n"), "{shrunk}");
     let all = run(&["diff", CASE, "/dev/null"]);
     assert!(
-        all.stdout.ends_with("0 changed, 0 added, 4 removed\n"),
+        all.stdout.ends_with("0 changed, 0 added, 4 removed.\n"),
         "{}",
         all.stdout
     );
@@ -78,7 +88,7 @@ fn replicas_come_and_go() {
 fn the_operators_settings_are_those_of_both_sides() {
     let two = changed("diff-gang", "    Worker:\n", "    Worker:\n      replicas: 2\n");
     let grown = run(&["diff", CASE, &two, "--gang-scheduler-name", "volcano"]).stdout;
-    assert!(grown.contains("PodGroup sidecar changes\n"), "{grown}");
+    assert!(grown.contains("PodGroup sidecar: changed\n"), "{grown}");
     assert!(grown.contains("+  minMember: "), "{grown}");
 }
 
@@ -86,15 +96,174 @@ fn the_operators_settings_are_those_of_both_sides() {
 fn what_cannot_be_compared_ends_with_2() {
     for (old, new) in [
         (CASE, "no/such.yaml"),
-        ("operator/tests/bad/no-worker.yaml", CASE),
+        (CASE, "operator/tests/bad/no-worker.yaml"),
+        (CASE, "HEAD:no/such.yaml"),
         ("no-such-revision:jobs", CASE),
-        ("HEAD:no/such.yaml", CASE),
     ] {
         let run = run(&["diff", old, new]);
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{old} {new}");
         assert!(!run.stderr.is_empty());
     }
     assert_eq!(run(&["diff", CASE]).code, Some(2));
+}
+
+/// Runs `diff` with a job on both sides, on the new side with `policy` as its run policy. Returns the differences of
+/// values and rules.
+fn rules_with(policy: &str) -> Vec<String> {
+    let new = changed(
+        "diff-rules",
+        "  jobMode:",
+        &format!("  runPolicy: {policy}\n  jobMode:"),
+    );
+    let run = run(&["diff", CASE, &new]);
+    assert!(run.stderr.is_empty(), "{}", run.stderr);
+    let rules: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.contains(" → "))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(
+        run.code,
+        Some(i32::from(!rules.is_empty())),
+        "{policy}: {}",
+        run.stdout
+    );
+    rules
+}
+
+#[test]
+fn changed_rules_are_differences_though_no_object_changes() {
+    assert_eq!(
+        rules_with("{cleanPodPolicy: Running, suspend: false}"),
+        [""; 0],
+        "these are the defaults"
+    );
+    for (policy, expected) in [
+        ("{backoffLimit: 3}", "  backoffLimit: unset → 3"),
+        (
+            "{activeDeadlineSeconds: 60}",
+            "  Deadline: unset → the job fails if it still runs 60 s after its start.",
+        ),
+        ("{cleanPodPolicy: All}", "  cleanPodPolicy: Running → All"),
+        (
+            "{ttlSecondsAfterFinished: 9}",
+            "  ttlSecondsAfterFinished: unset → 9",
+        ),
+    ] {
+        let rules = rules_with(policy);
+        assert!(rules.iter().any(|rule| rule == expected), "{policy}: {rules:?}");
+    }
+    let suspended = changed(
+        "diff-suspended",
+        "  jobMode:",
+        "  runPolicy: {suspend: true}\n  jobMode:",
+    );
+    let run_of = |old: &str, new: &str| run(&["diff", old, new, "--format", "markdown"]).stdout;
+    let resumed = run_of(&suspended, CASE);
+    assert!(resumed.contains("| suspend `true` → `false` |"), "{resumed}");
+    let policy = changed("diff-policy", "restartPolicy: Never", "restartPolicy: ExitCode");
+    let by_code = run_of(CASE, &policy);
+    assert!(
+        by_code.contains("worker.restartPolicy `Never` → `ExitCode`"),
+        "{by_code}"
+    );
+    assert!(by_code.contains("restarts without limit |"), "{by_code}");
+}
+
+#[test]
+fn a_comment_has_a_row_and_a_section_for_each_job() {
+    let jobs = empty_directory("diff-comment-jobs");
+    let files = ["old.yaml", "new.yaml"].map(|name| jobs.join(name));
+    let job = |replicas: u32, rate: &str, more: &str| {
+        format!(
+            "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {{name: resnet, namespace: ml}}\nspec:\n  {more}\n  tfReplicaSpecs:\n    \
+             Worker: {{replicas: {replicas}, template: {{spec: {{containers: [{{name: tensorflow, image: x, env: [{{name: LR, value: \
+             \"{rate}\"}}], resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}}}}}\n"
+        )
+    };
+    fs::write(
+        &files[0],
+        job(200, "0.1", "runPolicy: {backoffLimit: 3}") + "---\n" + &case(),
+    )
+    .unwrap();
+    fs::write(&files[1], job(300, "0.05", "runPolicy: {backoffLimit: 1}")).unwrap();
+    let [old, new] = files.each_ref().map(|file| file.to_str().unwrap());
+    let run = run(&["diff", old, new, "--format", "markdown"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
+    assert!(run.stdout.len() < 10_000, "{} bytes", run.stdout.len());
+    insta::assert_snapshot!(run.stdout);
+}
+
+/// GitHub refuses comments of more than 65,536 characters.
+#[test]
+fn a_comment_on_a_thousand_jobs_fits() {
+    let directory = empty_directory("diff-thousand");
+    let files = ["old.yaml", "new.yaml"].map(|name| directory.join(name));
+    for (file, image) in files.iter().zip(["one", "two"]) {
+        let job = |n| {
+            format!(
+                "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {{name: a{n}}}\nspec: {{jaxReplicaSpecs: {{Worker: {{template: \
+                 {{spec: {{containers: [{{name: jax, image: {image}}}]}}}}}}}}}}\n"
+            )
+        };
+        fs::write(file, (0..1_000).map(job).collect::<Vec<_>>().join("---\n")).unwrap();
+    }
+    let [old, new] = files.each_ref().map(|file| file.to_str().unwrap());
+    let comment = run(&["diff", old, new, "--format", "markdown"]).stdout;
+    assert!(comment.chars().count() < 65_536, "{}", comment.chars().count());
+    assert!(
+        comment.contains("| JAXJob a500 | worker.image `one` → `two` |\n"),
+        "{comment}"
+    );
+    let end = "_A comment has space for 1000 of these 1000 jobs, and for the details of ";
+    assert!(comment.lines().last().unwrap().starts_with(end), "{comment}");
+}
+
+#[test]
+fn the_old_side_may_be_missing_or_invalid() {
+    let repository = empty_directory("diff-first");
+    git(&repository, &["init", "--quiet"]);
+    fs::write(repository.join("README.md"), "no job").unwrap();
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "--quiet", "--message", "Nothing"]);
+    fs::create_dir(repository.join("jobs")).unwrap();
+    fs::write(repository.join("jobs/job.yaml"), case()).unwrap();
+    for old in ["HEAD:jobs", "HEAD:jobs/job.yaml", "elsewhere/job.yaml"] {
+        let first = run_in(&repository, &["diff", old, "jobs"], b"");
+        assert_eq!(first.code, Some(1), "{old}: {}", first.stderr);
+        assert_eq!(
+            first.stderr,
+            format!("note: {old} does not exist; the old side is empty\n")
+        );
+        assert!(
+            first.stdout.starts_with("MXJob sidecar: added (2 pods)\n"),
+            "{}",
+            first.stdout
+        );
+    }
+    fs::write(
+        repository.join("bad.yaml"),
+        case().replace("Worker:", "Wroker:") + "---\nnot: [",
+    )
+    .unwrap();
+    let mended = run_in(&repository, &["diff", "bad.yaml", "jobs"], b"");
+    assert_eq!(mended.code, Some(1), "{}", mended.stderr);
+    assert!(
+        mended.stdout.starts_with("MXJob sidecar: added (2 pods)\n"),
+        "{}",
+        mended.stdout
+    );
+    for line in mended.stderr.lines() {
+        assert!(line.contains(": note: "), "{line}");
+    }
+    assert!(
+        mended
+            .stderr
+            .contains("left out of the old side: MXJob has no role Wroker"),
+        "{}",
+        mended.stderr
+    );
 }
 
 fn git(directory: &Path, arguments: &[&str]) {

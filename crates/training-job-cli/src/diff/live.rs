@@ -8,18 +8,20 @@ use serde_json::{Value, json};
 use training_job::Settings;
 use training_job::api::labels::OPERATOR_NAME;
 
+use super::job::{self, JobSide, Rules};
 use super::shape::reduced_to;
 use crate::check::Job;
 use crate::cluster::with_timeout;
-use crate::write::title;
+use crate::exit::Failure;
+use crate::write;
 
-/// Returns the old side and the new side: the objects of the same jobs in the cluster, and the objects that `jobs`
-/// get.
+/// Returns the old side and the new side: the same jobs in the cluster with their objects, and `jobs` with the objects
+/// that they get.
 pub(super) async fn sides(
     client: &Client,
     jobs: Vec<Job>,
     settings: &Settings,
-) -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
+) -> anyhow::Result<(Vec<JobSide>, Vec<JobSide>)> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for mut job in jobs {
         let metadata = &mut job.object["metadata"];
@@ -37,9 +39,9 @@ pub(super) async fn sides(
             // The objects of both sides must have the same owner.
             job.object["metadata"]["uid"] = json!(stored_job.uid());
         }
-        let mut wanted = job
-            .render(settings)
-            .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let title = job::title(&job);
+        let mut wanted = job.render(settings).map_err(as_error)?;
+        let rules = Rules::new(&job, settings).map_err(as_error)?;
         if let Some(stored_job) = stored_job {
             // Fields that the stored job sets are compared as well. An invalid stored job sets none.
             let stored = job
@@ -58,6 +60,7 @@ pub(super) async fn sides(
                     kinds.push(kind);
                 }
             }
+            let mut old_objects = Vec::new();
             let mut running = Vec::new();
             for kind in &kinds {
                 running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
@@ -65,21 +68,50 @@ pub(super) async fn sides(
             job.object["status"] = stored_job.data["status"].clone();
             let planned = (job.kind.planned_objects)(&job.object, settings, &running);
             for now in planned.map_err(|errors| anyhow::anyhow!("{errors}"))? {
-                let same = wanted.iter_mut().find(|other| title(other) == title(&now));
+                let same = wanted
+                    .iter_mut()
+                    .find(|other| write::title(other) == write::title(&now));
                 same.into_iter().for_each(|at_first| *at_first = now.clone());
             }
             for object in running {
-                let same = |other: &&Value| title(other) == title(&object);
+                let same = |other: &&Value| write::title(other) == write::title(&object);
                 let shapes = [wanted.iter().find(same), stored.iter().find(same)];
-                old.push(reduced_to(
+                old_objects.push(reduced_to(
                     &object,
                     &shapes.into_iter().flatten().collect::<Vec<_>>(),
                 ));
             }
+            old.push(JobSide {
+                title: title.clone(),
+                rules: stored_rules(&job, &stored_job, settings)?,
+                objects: old_objects,
+            });
         }
-        new.extend(wanted);
+        new.push(JobSide {
+            title,
+            rules: Some(rules),
+            objects: wanted,
+        });
     }
     Ok((old, new))
+}
+
+/// Returns the rules of a stored job, or `None` if it is invalid.
+fn stored_rules(job: &Job, stored: &DynamicObject, settings: &Settings) -> anyhow::Result<Option<Rules>> {
+    let Ok(checked) = job.kind.check(&serde_json::to_value(stored)?) else {
+        return Ok(None);
+    };
+    let stored = Job {
+        kind: job.kind.clone(),
+        object: checked.object,
+        version: job.kind.resource.version.clone(),
+        ..job.clone()
+    };
+    Ok(Rules::new(&stored, settings).ok())
+}
+
+fn as_error(failure: Failure) -> anyhow::Error {
+    anyhow::anyhow!("{failure}")
 }
 
 /// Returns the kind of a rendered object.

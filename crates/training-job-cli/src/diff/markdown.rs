@@ -2,54 +2,138 @@
 
 use training_job_controller::process::program;
 
-use super::change::{Change, ChangeType, tally};
+use super::job::{Difference, JobChange};
+use super::objects::{ChangeType, ObjectChange};
+use super::text::{summary, word};
+use crate::markdown::{block, cell, code, table};
 
 /// GitHub's limit is 65,536 characters. The rest is left for additions by a workflow.
 const MAX_CHARACTERS: usize = 60_000;
 
-/// Returns the comment, with each change in a folded section. Changes beyond the limit are only counted.
-pub(super) fn comment(changes: &[Change]) -> String {
+/// The values of a job that the first table shows.
+const MAX_FIELDS: usize = 6;
+
+/// The length of a value in the first table.
+const MAX_VALUE_CHARACTERS: usize = 60;
+
+/// The length of a line in a diff. Lists of hosts in environment variables are longer.
+const MAX_LINE_CHARACTERS: usize = 400;
+
+/// Returns the comment: a table of the jobs, and a folded section for each. Rows and sections beyond the limit are only
+/// counted.
+pub(super) fn comment(changes: &[JobChange]) -> String {
     if changes.is_empty() {
-        return "### Training jobs\n\nNothing changes in the pods and services that the jobs get.\n"
-            .to_owned();
+        return "### Training jobs\n\nNothing changes in the rules and objects of the jobs.\n".to_owned();
     }
-    let mut text = format!("### Training jobs\n\nPods and services: {}.\n\n", tally(changes));
-    let mut remaining = MAX_CHARACTERS.saturating_sub(text.len());
-    let mut left_out = 0;
-    for change in changes {
-        let section = section(change);
-        match remaining.checked_sub(section.chars().count()) {
-            Some(rest) => {
-                remaining = rest;
-                text += &section;
-            }
-            None => left_out += change.titles.len(),
+    let mut remaining = MAX_CHARACTERS;
+    let mut fits = |text: &str| match remaining.checked_sub(text.chars().count()) {
+        Some(rest) => {
+            remaining = rest;
+            true
         }
-    }
-    if left_out > 0 {
-        text += &format!(
-            "_{left_out} more objects do not fit here: run `{} diff`._\n",
+        None => false,
+    };
+    let rows = changes.iter().map(|job| [cell(&job.title), overview(job)]);
+    let rows: Vec<_> = rows.take_while(|row| fits(&row.join("|    |"))).collect();
+    let sections = changes.iter().take(rows.len()).map(section);
+    let sections: Vec<_> = sections.filter(|section| fits(section)).collect();
+    let mut note = String::new();
+    if sections.len() < changes.len() {
+        note = format!(
+            "_A comment has space for {} of these {} jobs, and for the details of {}. Run `{} diff` for all._\n",
+            rows.len(),
+            changes.len(),
+            sections.len(),
             program().name
         );
+    }
+    format!(
+        "### Training jobs\n\n{}\n\n{}\n{}{note}",
+        summary(changes),
+        table(["Job", "Change"], rows.into_iter()),
+        sections.concat()
+    )
+}
+
+/// Returns the most important differences of a job on one line.
+fn overview(job: &JobChange) -> String {
+    if job.change != ChangeType::Changed {
+        return format!("{} ({})", word(job.change), job.demand);
+    }
+    let mut parts: Vec<String> = job.fields.iter().take(MAX_FIELDS).map(short).collect();
+    let more = job.fields.len().saturating_sub(MAX_FIELDS);
+    if more > 0 {
+        parts.push(format!("{more} more"));
+    }
+    if !job.rules.is_empty() {
+        let names: Vec<_> = job.rules.iter().map(|rule| cell(&rule.name)).collect();
+        parts.push(format!("rules: {}", names.join(", ")));
+    }
+    if parts.is_empty() {
+        parts.push("objects only".to_owned());
+    }
+    parts.join(" · ")
+}
+
+fn short(difference: &Difference) -> String {
+    let side = |text: &Option<String>| match text {
+        None => "unset".to_owned(),
+        Some(text) => code(&cut(text, MAX_VALUE_CHARACTERS)),
+    };
+    let (old, new) = (side(&difference.old), side(&difference.new));
+    format!("{} {old} → {new}", cell(&difference.name))
+}
+
+fn section(job: &JobChange) -> String {
+    let mut text = format!(
+        "<details><summary>{}: {}</summary>\n\n",
+        job.title,
+        word(job.change)
+    );
+    let differences = job.fields.iter().chain(&job.rules);
+    let rows: Vec<_> = differences
+        .map(|difference| {
+            let side = |text: &Option<String>| {
+                text.as_ref()
+                    .map_or_else(|| "unset".to_owned(), |text| cell(text))
+            };
+            [
+                cell(&difference.name),
+                side(&difference.old),
+                side(&difference.new),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        text += &table(["Rule or value", "Before", "After"], rows.into_iter());
+        text += "\n";
+    }
+    for object in &job.objects {
+        text += &object_section(object);
+    }
+    text + "</details>\n\n"
+}
+
+fn object_section(object: &ObjectChange) -> String {
+    let like = object.like.as_ref().map(|like| format!(", like {}", cell(like)));
+    let (title, like) = (cell(&object.title()), like.unwrap_or_default());
+    let mut text = format!("**{title}**: {}{like}\n\n", word(object.change));
+    // The content of a removed object is of no interest.
+    if !object.diff.is_empty() && object.change != ChangeType::Removed {
+        let lines = object
+            .diff
+            .lines()
+            .map(|line| cut(line, MAX_LINE_CHARACTERS) + "\n");
+        text += &block("diff", &lines.collect::<String>());
+        text += "\n";
     }
     text
 }
 
-fn section(change: &Change) -> String {
-    let what = match change.what {
-        ChangeType::Added => "added",
-        ChangeType::Removed => "removed",
-        ChangeType::Changed => "changed",
-    };
-    let summary = match &change.titles[..] {
-        [first, .., last] => format!("{first} to {last} ({} alike)", change.titles.len()),
-        titles => titles.concat(),
-    };
-    // A fence must be longer than any fence in the text that it encloses.
-    let longest = change.diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!(
-        "<details><summary>{summary}: {what}</summary>\n\n{fence}diff\n{}{fence}\n\n</details>\n\n",
-        change.diff
-    )
+/// Returns text with at most this number of characters, and its length if it is longer.
+fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
 }

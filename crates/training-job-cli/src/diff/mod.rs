@@ -1,30 +1,34 @@
 //! `diff`.
 
-mod change;
+pub(crate) mod fields;
+mod job;
 mod live;
 mod markdown;
+mod objects;
 pub(crate) mod planned;
 mod shape;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
-use serde_json::Value;
-use training_job::Settings;
+use kube_manifest::{Severity, is_missing};
 
-use crate::check::valid_jobs;
-use crate::cluster;
+use crate::check::{Job, check, valid_jobs};
+use crate::cluster::{ClusterArgs, run_with_client};
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
-use crate::{line_diff, write};
-use change::{Change, ChangeType};
+use crate::{report, write};
 
 const HELP: &str = "\
+For each job, first the values that its author decides are compared, then the rules that `explain` shows, then the
+objects. Values that equal the default are no difference. Objects that change in the same way are shown once.
+
 A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
-from the repository's root), or /dev/null for nothing. Objects that change in the same way are shown once.
+from the repository's root), or /dev/null for nothing. An old side that does not exist is empty, and invalid jobs of
+the old side are left out, each with a note.
 
 Examples:
   {program} diff old.yaml new.yaml
@@ -32,31 +36,27 @@ Examples:
   {program} diff origin/main:jobs jobs --format markdown > comment.md
   {program} diff --cluster job.yaml
 
-With --cluster, the old side consists of the objects in the cluster that belong to jobs of the same
-names. Only the fields that a job sets are compared, not those that the cluster adds. Set the flags
+With --cluster, the old side consists of the jobs of the same names in the cluster, and their objects.
+Only the fields of objects that a job sets are compared, not those that the cluster adds. Set the flags
 that the cluster's operator has. Pods that were deleted at the end of a job are shown as added.
 
 Exit codes:
-  0  no object differs
-  1  objects differ
+  0  no job differs
+  1  jobs differ
   2  bad YAML, an invalid job, a side that cannot be read, no cluster, or bad usage";
 
-/// Show how the objects of jobs change.
+/// Show how the rules and objects of jobs change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub struct Args {
     /// The old side and the new side; with --cluster, only the new side.
     #[arg(value_name = "SIDE", required = true, num_args = 1..=2)]
     sides: Vec<PathBuf>,
-    /// Compare with the objects in the cluster.
+    /// Compare with the jobs in the cluster.
     #[arg(long)]
     cluster: bool,
-    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
-    #[arg(long, value_name = "FILE", requires = "cluster")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current context].
-    #[arg(long, value_name = "NAME", requires = "cluster")]
-    context: Option<String>,
+    #[command(flatten)]
+    connection: ClusterArgs,
     /// The output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -76,8 +76,20 @@ pub(crate) enum Format {
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let sides = match (&arguments.sides[..], arguments.cluster) {
-        ([old, new], false) => side(old, kinds, &settings)?.zip(side(new, kinds, &settings)?),
-        ([new], true) => with_cluster(new, arguments, kinds, &settings)?,
+        ([old, new], false) => {
+            let jobs = old_jobs(old, kinds).zip(new_jobs(new, kinds));
+            let sides = jobs.map(|(mut old, mut new)| {
+                job::remove_equal(&mut old, &mut new);
+                Ok::<_, Failure>((job::side(&old, &settings)?, job::side(&new, &settings)?))
+            });
+            sides.transpose()?
+        }
+        ([new], true) => match valid_jobs(kinds, std::slice::from_ref(new)) {
+            Some(jobs) => Some(run_with_client(&arguments.connection, async |client| {
+                live::sides(&client, jobs, &settings).await
+            })?),
+            None => None,
+        },
         (_, true) => {
             return Err(Failure::new(
                 "diff",
@@ -94,9 +106,9 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let Some((old, new)) = sides else {
         return Ok(exit::bad_input());
     };
-    let changes = change::changes(&old, &new).map_err(|error| Failure::new("output", error))?;
+    let changes = job::changes(&old, &new)?;
     match arguments.format {
-        Format::Text => write::print_styled(&text(&changes))?,
+        Format::Text => write::print_styled(&text::text(&changes))?,
         Format::Markdown => write::print(&markdown::comment(&changes))?,
     }
     Ok(if changes.is_empty() {
@@ -106,61 +118,39 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     })
 }
 
-/// Returns the objects of one side. Returns `None` if a job is invalid; its errors have then been printed.
-fn side(path: &PathBuf, kinds: &Kinds, settings: &Settings) -> Result<Option<Vec<Value>>, Failure> {
+/// Returns the jobs of the new side. Returns `None` if a job is invalid; its errors have then been printed.
+fn new_jobs(path: &PathBuf, kinds: &Kinds) -> Option<Vec<Job>> {
     // An empty side, as in the diffs of git.
     if path == Path::new("/dev/null") {
-        return Ok(Some(Vec::new()));
+        return Some(Vec::new());
     }
-    let Some(jobs) = valid_jobs(kinds, std::slice::from_ref(path)) else {
-        return Ok(None);
-    };
-    let objects = jobs.iter().map(|job| job.render(settings));
-    Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
+    valid_jobs(kinds, std::slice::from_ref(path))
 }
 
-type Sides = (Vec<Value>, Vec<Value>);
-
-/// Returns the objects in the cluster, and the objects of the jobs.
-fn with_cluster(
-    path: &PathBuf,
-    arguments: &Args,
-    kinds: &Kinds,
-    settings: &Settings,
-) -> Result<Option<Sides>, Failure> {
-    let Some(jobs) = valid_jobs(kinds, std::slice::from_ref(path)) else {
-        return Ok(None);
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let compare = async {
-        let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
-        let (client, server) = cluster::client(kubeconfig, context).await?;
-        live::sides(&client, jobs, settings).await.context(server)
-    };
-    let sides = runtime.block_on(compare);
-    sides
-        .map(Some)
-        .map_err(|error| Failure::new("--cluster", format!("{error:#}")))
-}
-
-fn text(changes: &[Change]) -> String {
-    let mut text = String::new();
-    for change in changes {
-        let bold = anstyle::Style::new().bold();
-        let what = match change.what {
-            ChangeType::Added => "is added",
-            ChangeType::Removed => "is removed",
-            ChangeType::Changed => "changes",
-        };
-        for title in &change.titles {
-            text += &format!("{bold}{title} {what}{bold:#}\n");
+/// Returns the jobs of the old side. It may lack the path, if the change adds the path, and may have invalid jobs, if
+/// the change mends them. Returns `None` if a file cannot be read.
+fn old_jobs(path: &PathBuf, kinds: &Kinds) -> Option<Vec<Job>> {
+    if path == Path::new("/dev/null") {
+        return Some(Vec::new());
+    }
+    if is_missing(path) {
+        report::note(&format!(
+            "{} does not exist; the old side is empty",
+            path.display()
+        ));
+        return Some(Vec::new());
+    }
+    let mut checked = check(kinds, std::slice::from_ref(path));
+    if !checked.is_unreadable {
+        for finding in checked
+            .findings
+            .iter_mut()
+            .filter(|f| f.severity == Severity::Error)
+        {
+            finding.severity = Severity::Note;
+            finding.problem = format!("left out of the old side: {}", finding.problem);
         }
-        text += &line_diff::styled(&change.diff);
     }
-    if !changes.is_empty() {
-        text += &format!("{}\n", change::tally(changes));
-    }
-    text
+    report::print(&checked.findings);
+    (!checked.is_unreadable).then_some(checked.jobs)
 }

@@ -76,11 +76,8 @@ fn quantities(value: &Value, shapes: &[&Value]) -> Value {
 
 fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
     let lists: Vec<&Vec<Value>> = shapes.iter().filter_map(|s| s.as_array()).collect();
-    let every = |key: &&str| {
-        let of_shapes = lists.iter().flat_map(|list| list.iter());
-        items.iter().chain(of_shapes).all(|item| item.get(key).is_some())
-    };
-    let Some(key) = ITEM_KEYS.into_iter().find(every) else {
+    let of_shapes = lists.iter().flat_map(|list| list.iter());
+    let Some(key) = item_key(items.iter().chain(of_shapes)) else {
         // Without a key, items are matched by position.
         let at = |(n, item)| {
             let same: Vec<&Value> = lists.iter().filter_map(|list| list.get(n)).collect();
@@ -97,6 +94,14 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
         (!same.is_empty()).then(|| reduced_to(item, &same))
     });
     kept.collect()
+}
+
+/// Returns the field that identifies the items of a list, if there are items and all of them have it.
+pub(super) fn item_key<'i>(items: impl Iterator<Item = &'i Value> + Clone) -> Option<&'static str> {
+    items.clone().next()?;
+    ITEM_KEYS
+        .into_iter()
+        .find(|key| items.clone().all(|item| item.get(key).is_some()))
 }
 
 #[cfg(test)]

@@ -84,17 +84,12 @@ pub(crate) fn timeline<J: TrainingJob>(
         None => None,
         Some(seconds) => {
             let mut late = run.clone();
-            late.apply_incident(Incident::Deadline(seconds), "");
+            let end = late.now.saturating_add(SignedDuration::from_secs(seconds));
+            late.now = end.unwrap_or(Timestamp::MAX);
             late.step()?;
             late.status.is(ConditionType::Failed).then_some(seconds)
         }
     };
-    if let Some(seconds) = deadline {
-        for role in &mut roles {
-            role.incidents
-                .push((Incident::Deadline(seconds), Consequence::Fails));
-        }
-    }
     let end = run.final_state(valid.policy.ttl_seconds)?;
     Ok(JobTimeline {
         other_manager: other_manager(job),
@@ -353,10 +348,6 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
                 pod.reason = Some("Evicted".to_owned());
             }),
             Incident::Deleted => drop(self.observed.pods.remove(pod)),
-            Incident::Deadline(seconds) => {
-                let late = self.now.saturating_add(SignedDuration::from_secs(seconds));
-                self.now = late.unwrap_or(Timestamp::MAX);
-            }
         }
     }
 

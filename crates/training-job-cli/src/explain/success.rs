@@ -93,7 +93,7 @@ impl SuccessCondition {
     /// Describes the condition as text. `names` are the roles' names, in the order of their sizes.
     pub(super) fn describe(&self, names: &[String]) -> String {
         if self.any_of.is_empty() {
-            return "Success: never. The job runs until it fails or is deleted, because no replica's exit code 0 ends it.\n"
+            return "never. The job runs until it fails or is deleted, because no replica's exit code 0 ends it."
                 .to_owned();
         }
         let conditions = self.any_of.iter().map(|parts| {
@@ -110,10 +110,10 @@ impl SuccessCondition {
         if let ([parts], true) = (&self.any_of[..], named.len() == names.len() && names.len() > 1)
             && parts.iter().all(is_all)
         {
-            return "Success: when all replicas have ended with exit code 0.\n".to_owned();
+            return "when all replicas have ended with exit code 0.".to_owned();
         }
         format!(
-            "Success: when {} ended with exit code 0, regardless of the others.\n",
+            "when {} ended with exit code 0, regardless of the others.",
             conditions.join(" ended with exit code 0, or ")
         )
     }
@@ -193,8 +193,7 @@ mod tests {
     #[test]
     fn each_rule_has_its_sentence() {
         let of = |ended: &Replicas, role| ended.iter().filter(|(r, _)| *r == role).count();
-        let when =
-            |text: &str| format!("Success: when {text} ended with exit code 0, regardless of the others.\n");
+        let when = |text: &str| format!("when {text} ended with exit code 0, regardless of the others.");
         assert_eq!(describe(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
         assert_eq!(
             describe(&[3], |e| of(e, 0) == 3),
@@ -214,9 +213,9 @@ mod tests {
         }
         let either = when("a-0 has ended with exit code 0, or all 2 replicas of b have");
         assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 || of(e, 1) == 2), either);
-        let all = "Success: when all replicas have ended with exit code 0.\n";
+        let all = "when all replicas have ended with exit code 0.";
         assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 && of(e, 1) == 2), all);
-        assert!(describe(&[1, 2], |_| false).starts_with("Success: never."));
+        assert!(describe(&[1, 2], |_| false).starts_with("never."));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A job's timeline: the created objects, the condition of success, the consequences of incidents, and the objects that
 //! remain.
 
+use serde::{Serialize, Serializer};
 use training_job::api::FailurePolicy;
 use training_job::plan::ChildKind;
 use training_job::{GangScheduler, Role};
@@ -52,9 +53,9 @@ impl Gang {
         let capacity = format!("capacity for {} pods at once{requested}", self.min_pods);
         match self.scheduler {
             GangScheduler::Volcano => format!(
-                "Gang: no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity.\n"
+                "no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity."
             ),
-            _ => format!("Gang: {name} assigns no pod to a node before it has {capacity}.\n"),
+            _ => format!("{name} assigns no pod to a node before it has {capacity}."),
         }
     }
 }
@@ -84,12 +85,10 @@ pub(super) struct RoleTimeline {
 
 /// An event that affects one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Incident {
+pub(crate) enum Incident {
     Exit(i32),
     Evicted,
     Deleted,
-    /// The job has been active for this number of seconds.
-    Deadline(i64),
 }
 
 /// The consequence of an incident.
@@ -132,8 +131,32 @@ impl Incident {
         all
     }
 
+    /// Describes incidents of the same consequence as text. The exit codes are covered by one term if all exit codes
+    /// whose consequences are known are among them.
+    pub(super) fn describe_all(incidents: &[Self], is_any_code: bool) -> String {
+        let codes: Vec<String> = incidents
+            .iter()
+            .filter_map(|incident| match incident {
+                Self::Exit(code) => Some(code.to_string()),
+                _ => None,
+            })
+            .collect();
+        let codes = match &codes[..] {
+            _ if is_any_code => Some("any exit code except 0".to_owned()),
+            [] | [_] => None,
+            [first @ .., last] => Some(format!("exit code {} or {last}", first.join(", "))),
+        };
+        let is_covered = |incident: &&Self| codes.is_some() && matches!(incident, Self::Exit(_));
+        let others = incidents.iter().filter(|incident| !is_covered(incident));
+        let all = codes
+            .iter()
+            .cloned()
+            .chain(others.map(|incident| incident.describe()));
+        all.collect::<Vec<_>>().join("; ")
+    }
+
     /// Describes the incident as text.
-    pub(super) fn describe(self) -> String {
+    pub(crate) fn describe(self) -> String {
         match self {
             Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
             Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
@@ -141,8 +164,13 @@ impl Incident {
             Self::Exit(code) => format!("exit code {code}"),
             Self::Evicted => "evicted, or node lost".to_owned(),
             Self::Deleted => "pod deleted by another client".to_owned(),
-            Self::Deadline(seconds) => format!("still running after {seconds} s (the deadline)"),
         }
+    }
+}
+
+impl Serialize for Incident {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.describe())
     }
 }
 
@@ -164,14 +192,14 @@ impl FinalState {
             false => "are deleted",
         };
         let mut text = format!(
-            "End: running pods {running}{}; finished pods {finished}{}.",
+            "running pods {running}{}; finished pods {finished}{}.",
             service(&self.running),
             service(&self.finished)
         );
         if let Some(seconds) = self.time_to_live {
             text += &format!(" {seconds} s later, the job is deleted with all its objects.");
         }
-        text + "\n"
+        text
     }
 }
 

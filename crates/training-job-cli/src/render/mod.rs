@@ -16,7 +16,7 @@ use crate::write;
 use args::{Format, Part};
 
 pub(crate) use args::Args;
-pub(crate) use summary::text as summary;
+pub(crate) use summary::{Demand, demand, text as summary};
 
 /// Prints the objects that the jobs get.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {

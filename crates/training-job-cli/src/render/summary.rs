@@ -1,6 +1,7 @@
 //! Sums up the resources that jobs request: as a table for people, as YAML or JSON for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -41,8 +42,9 @@ struct Role {
     demand: Demand,
 }
 
-#[derive(Default, Serialize)]
-struct Demand {
+/// The replicas and the requests of pods.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Demand {
     replicas: usize,
     #[serde(serialize_with = "as_quantities")]
     requests: Amounts,
@@ -114,16 +116,45 @@ fn add(summary: &mut Summary, object: &Value, keys: Keys) -> serde_json::Result<
         .chain(spec.init_containers.iter().flatten());
     entry.images.extend(containers.filter_map(|c| c.image.clone()));
     let requests = pod_requests(&spec);
-    for demand in [&mut entry.demand, &mut job.total] {
-        demand.replicas += 1;
-        demand.gpus += requests
-            .iter()
-            .filter(|(name, _)| is_gpu(name))
-            .map(|(_, n)| n)
-            .sum::<f64>();
-        add_up(&mut demand.requests, &requests);
-    }
+    entry.demand.add(&requests);
+    job.total.add(&requests);
     Ok(())
+}
+
+/// Returns the demand of the pods among a job's objects.
+pub(crate) fn demand(objects: &[Value]) -> Demand {
+    let pods = objects.iter().filter(|object| object["kind"] == "Pod");
+    let mut demand = Demand::default();
+    for pod in pods.filter_map(|pod| Pod::deserialize(pod).ok()) {
+        demand.add(&pod_requests(&pod.spec.unwrap_or_default()));
+    }
+    demand
+}
+
+impl Demand {
+    fn add(&mut self, requests: &Amounts) {
+        self.replicas += 1;
+        let gpus = requests.iter().filter(|(name, _)| is_gpu(name));
+        self.gpus += gpus.map(|(_, n)| n).sum::<f64>();
+        add_up(&mut self.requests, requests);
+    }
+
+    /// Returns the number of GPUs as text.
+    pub(crate) fn gpus(&self) -> String {
+        decimals(self.gpus)
+    }
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.replicas == 1 { "" } else { "s" };
+        write!(f, "{} pod{plural}", self.replicas)?;
+        if self.gpus > 0.0 {
+            let plural = if self.gpus == 1.0 { "" } else { "s" };
+            write!(f, ", {} GPU{plural}", self.gpus())?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns the ports of a service.

@@ -31,7 +31,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
     let absent = diff(&job);
     assert_eq!(absent.code, Some(1), "{absent:?}");
     assert!(
-        absent.stdout.ends_with("0 changed, 10 added, 0 removed\n"),
+        absent.stdout.ends_with("0 changed, 10 added, 0 removed.\n"),
         "{absent:?}"
     );
 
@@ -66,9 +66,48 @@ async fn what_runs_is_compared_with_what_is_to_be() {
         "{new_image:?}"
     );
     assert!(
-        new_image.stdout.ends_with("5 changed, 0 added, 0 removed\n"),
+        new_image.stdout.ends_with("5 changed, 0 added, 0 removed.\n"),
         "{new_image:?}"
     );
+
+    let limit = diff(&job.replace("backoffLimit: 3", "backoffLimit: 1"));
+    assert_eq!(limit.code, Some(1));
+    assert!(limit.stdout.contains("\n  backoffLimit: 3 → 1\n"), "{limit:?}");
+    assert!(
+        limit.stdout.ends_with("0 changed, 0 added, 0 removed.\n"),
+        "{limit:?}"
+    );
+
+    let explain = |job: &str| {
+        let arguments = [
+            "explain",
+            "--cluster",
+            job,
+            "--kubeconfig",
+            kubeconfig.to_str().unwrap(),
+        ];
+        run(&arguments)
+    };
+    let stored = explain("mxjobs/spirals");
+    assert_eq!((stored.code, stored.stderr.as_str()), (Some(0), ""));
+    let of_file = run(&["explain", FILE]).stdout;
+    let of_file = of_file.replace("MXJob spirals", &format!("MXJob {namespace}/spirals"));
+    assert_eq!(stored.stdout, of_file);
+    for (job, error) in [
+        ("spirals", "must be KIND/NAME"),
+        (
+            "deployment/spirals",
+            "unknown kind deployment; use one of MXJob, ",
+        ),
+        (
+            "mxjob/other",
+            "/other does not exist; list the jobs with: kubectl get mxjobs",
+        ),
+    ] {
+        let missing = explain(job);
+        assert_eq!(missing.code, Some(2));
+        assert!(missing.stderr.contains(error), "{missing:?}");
+    }
 
     // The pod counts, not the job's spec, because only some fields of a pod can be changed.
     let image = [
@@ -83,7 +122,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
     let edited = diff(&job);
     assert!(edited.stdout.contains("-    image: other\n"), "{edited:?}");
     assert!(
-        edited.stdout.ends_with("1 changed, 0 added, 0 removed\n"),
+        edited.stdout.ends_with("1 changed, 0 added, 0 removed.\n"),
         "{edited:?}"
     );
 }

@@ -1,0 +1,77 @@
+//! Reads jobs of a cluster.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context, bail};
+use kube::Client;
+use kube::api::{Api, DynamicObject};
+
+use crate::check::Job;
+use crate::cluster::{run_with_client, with_timeout};
+use crate::exit::Failure;
+use crate::kinds::{Kind, Kinds};
+
+use super::Args;
+
+/// Returns the jobs that the arguments name, as the cluster stores them.
+pub(super) fn jobs(arguments: &Args, kinds: &Kinds) -> Result<Vec<Job>, Failure> {
+    run_with_client(&arguments.connection, async |client| {
+        let namespace = arguments
+            .namespace
+            .as_deref()
+            .unwrap_or(client.default_namespace());
+        let mut jobs = Vec::new();
+        for file in &arguments.files {
+            jobs.push(job(&client, namespace, file, kinds).await?);
+        }
+        Ok(jobs)
+    })
+}
+
+async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -> anyhow::Result<Job> {
+    let argument = argument.to_string_lossy();
+    let Some((kind, name)) = argument.split_once('/') else {
+        bail!(
+            "{argument}: must be KIND/NAME, for example {}/my-job",
+            kinds[0].name().to_lowercase()
+        );
+    };
+    let Some(kind) = kind_named(kinds, kind) else {
+        let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        bail!("unknown kind {kind}; use one of {}", names.join(", "));
+    };
+    let origin = format!("{} {namespace}/{name}", kind.name());
+    let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind.resource);
+    let stored = with_timeout(api.get_opt(name))
+        .await
+        .and_then(|response| Ok(response?));
+    let Some(stored) = stored.with_context(|| origin.clone())? else {
+        bail!(
+            "{origin} does not exist; list the jobs with: kubectl get {}",
+            kind.resource.plural
+        );
+    };
+    let checked = kind.check(&serde_json::to_value(&stored)?);
+    let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
+    Ok(Job {
+        version: kind.resource.version.clone(),
+        object: checked.object,
+        file: origin.clone(),
+        origin,
+        kind,
+    })
+}
+
+/// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.
+fn kind_named(kinds: &Kinds, name: &str) -> Option<Rc<Kind>> {
+    let is_named = |kind: &&Rc<Kind>| {
+        let plural = &kind.resource.plural;
+        let full = format!("{plural}.{}", kind.resource.group);
+        [kind.name(), plural, &full]
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(name))
+    };
+    let exact = kinds.iter().find(|kind| kind.name() == name);
+    exact.or_else(|| kinds.iter().find(is_named)).cloned()
+}
