@@ -158,7 +158,13 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                     },
                     _ => e,
                 });
-                let more: Vec<_> = more.filter(|e| !is_within(&e.path, &unknown)).collect();
+                // An error of a field whose value is in a wrong place.
+                let is_elsewhere = |path: &String| {
+                    let remedy = schema::move_to(std::slice::from_ref(path));
+                    errors.values().any(|error| error.remedy == remedy)
+                };
+                let more = more.filter(|e| !is_within(&e.path, &unknown) && !is_elsewhere(&e.path));
+                let more: Vec<_> = more.collect();
                 // A null that explains an error is reported with it.
                 let dropped: Vec<_> = nulls.iter().map(|null| null.path.clone()).collect();
                 let explained = more.iter().any(|e| is_consequence_of_pruning(&e.path, &dropped));

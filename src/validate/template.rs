@@ -10,6 +10,7 @@ use kube_schema::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
 use kube_schema::quantity::is_quantity;
 use kube_schema::{FieldPath, names};
 
+use super::texts::MUST_BE_SET;
 use crate::job::{FieldErrors, RoleDefinition, TrainingJob, hook};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
@@ -41,24 +42,40 @@ pub(super) fn check<J: TrainingJob>(
         .as_ref()
         .and_then(|s| s.init_containers.as_deref())
         .unwrap_or_default();
+    let main = hook("framework_container", || {
+        job.framework_container(role, containers)
+    });
+    // A container without a name is probably the framework's.
+    let unnamed = containers.iter().position(|container| container.name.is_empty());
+    let unnamed = unnamed.filter(|_| main.is_none() && !container.is_empty());
+    if let Some(n) = unnamed {
+        errors.push(
+            at.item(n).member("name"),
+            MUST_BE_SET,
+            format!("set name: {container}"),
+        );
+    }
     let mut seen = BTreeSet::new();
-    for (list, containers) in [("containers", containers), ("initContainers", inits)] {
-        let list = spec.member(list);
+    for (list_name, containers) in [("containers", containers), ("initContainers", inits)] {
+        let list = spec.member(list_name);
         for (n, container) in containers.iter().enumerate() {
             let at = list.item(n);
             if !seen.insert(container.name.as_str()) {
                 errors.container_twice(at.member("name"), &container.name);
             }
+            if names::label_1123(&container.name).is_some() && (list_name, Some(n)) != ("containers", unnamed)
+            {
+                errors.bad_container_name(at.member("name"), &container.name);
+            }
             check_container(at, container, errors);
         }
     }
-    let main = hook("framework_container", || {
-        job.framework_container(role, containers)
-    });
     let port = match main.and_then(|main| containers.get(main)) {
         Some(main) => framework_port(main, port_name),
         None => {
-            errors.not_among_containers(at, container);
+            if unnamed.is_none() {
+                errors.not_among_containers(at, container);
+            }
             None
         }
     };
@@ -105,9 +122,6 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
 }
 
 fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut FieldErrors) {
-    if names::label_1123(&container.name).is_some() {
-        errors.bad_container_name(path.member("name"), &container.name);
-    }
     if container.image.as_deref().unwrap_or_default().trim().is_empty() {
         errors.no_image(path.member("image"));
     }
@@ -155,6 +169,29 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
     }
 }
 
+/// Returns the remedy for text that is no quantity. Units of other tools, such as GB and gb, become those of
+/// Kubernetes.
+fn quantity_remedy(text: &str) -> String {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[number.len()..].to_ascii_uppercase();
+    let unit = unit
+        .strip_suffix("IB")
+        .or(unit.strip_suffix('B'))
+        .unwrap_or(&unit);
+    let pair = match unit {
+        _ if number.is_empty() => "",
+        "K" => "k or {}Ki",
+        "M" => "M or {}Mi",
+        "G" => "G or {}Gi",
+        "T" => "T or {}Ti",
+        _ => "",
+    };
+    match pair {
+        "" => "use a number with an optional unit, such as 500m, 2 or 1.5Gi".to_owned(),
+        pair => format!("did you mean {number}{}?", pair.replace("{}", number)),
+    }
+}
+
 fn check_resources(path: FieldPath<'_>, container: &Container, errors: &mut FieldErrors) {
     let Some(resources) = &container.resources else {
         return;
@@ -168,11 +205,36 @@ fn check_resources(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
                 errors.push(
                     at,
                     format!("must be a quantity (is {:?})", quantity.0),
-                    "use a number with an optional unit, such as 500m, 2 or 1.5Gi",
+                    quantity_remedy(&quantity.0),
                 );
             } else if quantity.0.starts_with('-') {
                 errors.too_small(at, &quantity.0, 0.0);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quantity_remedy;
+
+    #[test]
+    fn units_of_other_tools_become_those_of_kubernetes() {
+        for (text, remedy) in [
+            ("4GB", "did you mean 4G or 4Gi?"),
+            ("512mb", "did you mean 512M or 512Mi?"),
+            ("1.5gib", "did you mean 1.5G or 1.5Gi?"),
+            ("64KB", "did you mean 64k or 64Ki?"),
+            (
+                "lots",
+                "use a number with an optional unit, such as 500m, 2 or 1.5Gi",
+            ),
+            (
+                "GB",
+                "use a number with an optional unit, such as 500m, 2 or 1.5Gi",
+            ),
+        ] {
+            assert_eq!(quantity_remedy(text), remedy, "{text}");
         }
     }
 }

@@ -171,6 +171,6 @@ pub(crate) const MUST_BE_SET: &str = "must be set";
 /// Returns the remedy for an invalid job name.
 pub(super) fn job_names() -> String {
     format!(
-        "use at most {MAX_LABEL_CHARS} lower-case letters, digits and '-', starting with a letter and not ending with '-'"
+        "use at most {MAX_LABEL_CHARS} lower-case letters, digits and '-', starting with a letter and not ending with '-', such as my-job"
     )
 }

@@ -21,6 +21,8 @@ pub struct Node {
     pub at: Position,
     /// The value itself.
     pub content: Content,
+    /// The word of a boolean in the file, such as `yes`, if it is neither `true` nor `false`.
+    pub boolean_word: Option<&'static str>,
 }
 
 /// The content of a value.
@@ -46,6 +48,15 @@ pub struct Entry {
 }
 
 impl Node {
+    /// Makes a value at this place.
+    pub fn new(at: Position, content: Content) -> Self {
+        Self {
+            at,
+            content,
+            boolean_word: None,
+        }
+    }
+
     /// Returns the value under a key, if this is a mapping that has the key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.content {
@@ -77,29 +88,33 @@ impl Node {
     /// Returns the place of each field below this value, by its path. A field of a mapping has the place of its key,
     /// an item of a list has its own place.
     pub fn positions(&self) -> Positions {
-        let mut positions = BTreeMap::from([(String::new(), self.at)]);
-        self.collect_positions("", &mut positions);
-        Positions {
+        let mut positions = Positions {
             root: self.at,
-            by_path: positions,
-        }
+            by_path: BTreeMap::from([(String::new(), self.at)]),
+            boolean_words: BTreeMap::new(),
+        };
+        self.collect_positions("", &mut positions);
+        positions
     }
 
-    fn collect_positions(&self, path: &str, positions: &mut BTreeMap<String, Position>) {
+    fn collect_positions(&self, path: &str, positions: &mut Positions) {
         match &self.content {
-            Content::Scalar(_) => {}
+            Content::Scalar(_) => {
+                let word = self.boolean_word.map(|word| (path.to_owned(), word));
+                positions.boolean_words.extend(word);
+            }
             Content::List(items) => {
                 for (n, node) in items.iter().enumerate() {
                     let at = item(path, n);
                     node.collect_positions(&at, positions);
-                    positions.insert(at, node.at);
+                    positions.by_path.insert(at, node.at);
                 }
             }
             Content::Map(entries) => {
                 for entry in entries {
                     let at = field(path, &entry.key);
                     entry.value.collect_positions(&at, positions);
-                    positions.insert(at, entry.at);
+                    positions.by_path.insert(at, entry.at);
                 }
             }
         }
@@ -112,12 +127,18 @@ impl Node {
 pub struct Positions {
     root: Position,
     by_path: BTreeMap<String, Position>,
+    boolean_words: BTreeMap<String, &'static str>,
 }
 
 impl Positions {
     /// Returns the place of an existing field.
     pub fn get(&self, path: &str) -> Option<Position> {
         self.by_path.get(path).copied()
+    }
+
+    /// Returns the word of a boolean in the file, such as `yes`, if it is neither `true` nor `false`.
+    pub fn boolean_word(&self, path: &str) -> Option<&'static str> {
+        self.boolean_words.get(path).copied()
     }
 
     /// Returns the place of a field, or of the nearest existing field around it. A missing field can so be reported

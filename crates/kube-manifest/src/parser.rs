@@ -175,6 +175,7 @@ impl<'t> DocumentParser<'t> {
 
     fn node(&mut self, event: Event<'t>, span: Span) -> Parsed<Node> {
         let at = position(&span.start);
+        let mut boolean_word = None;
         let (content, anchor) = match event {
             Event::Alias(id) => {
                 let Some(Anchored { node, weight }) = self.anchors.get(&id).cloned() else {
@@ -200,7 +201,9 @@ impl<'t> DocumentParser<'t> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.charge(at, text.len())?;
-                (Content::Scalar(value(&text, style, tag.as_deref(), at)?), anchor)
+                let value = value(&text, style, tag.as_deref(), at)?;
+                boolean_word = scalar::boolean_word(&text).filter(|_| value.is_boolean());
+                (Content::Scalar(value), anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.nested(Self::list)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.nested(Self::map)?, anchor),
@@ -208,7 +211,11 @@ impl<'t> DocumentParser<'t> {
         };
         self.count(at, 1)?;
         self.charge(at, value_bytes(self.path))?;
-        let node = Node { at, content };
+        let node = Node {
+            at,
+            content,
+            boolean_word,
+        };
         if anchor > 0 {
             let weight = Weight::of(&node, 0);
             // The anchor keeps a copy.

@@ -35,6 +35,14 @@ pub(crate) fn resolve(text: &str) -> Option<Value> {
     Some(text.into())
 }
 
+/// Returns the word of a plain scalar that is read as a boolean though it is neither `true` nor `false`.
+pub(crate) fn boolean_word(text: &str) -> Option<&'static str> {
+    const WORDS: [&str; 16] = [
+        "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF",
+    ];
+    WORDS.into_iter().find(|word| *word == text)
+}
+
 /// Returns a floating-point number as JSON prints it: as an integer if it has no fraction.
 pub(crate) fn number(float: f64) -> Option<Value> {
     // Beyond 2^53 the integer would show digits that the float does not have.
@@ -135,6 +143,8 @@ mod tests {
             ("infinity", json!("infinity")),
             ("500m", json!("500m")),
         ] {
+            let is_word = value.is_boolean() && !text.eq_ignore_ascii_case(&value.to_string());
+            assert_eq!(boolean_word(text), is_word.then_some(text), "{text}");
             assert_eq!(resolve(text), Some(value), "{text}");
         }
         assert_eq!(resolve(".inf"), None);

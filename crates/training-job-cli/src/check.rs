@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::{FieldErrors, Settings, nearest};
+use training_job::{FieldError, FieldErrors, Settings, nearest};
 
 use crate::exit::Failure;
 use crate::help::help;
@@ -163,6 +163,10 @@ impl Checker {
                 self.checked.is_unreadable = true;
                 self.error(None, "", problem, "");
             }
+            Ok(_) if Path::new(&self.file).extension().is_some_and(|end| end == "py") => {
+                let remedy = "give a manifest of a job whose command runs the program";
+                self.error(None, "", "is a Python program, not a manifest", remedy);
+            }
             Ok(text) => {
                 let before = self.checked.findings.len();
                 let (documents, error) = parse_until_error(&text);
@@ -226,19 +230,23 @@ impl Checker {
         }
         if !matches!(node.content, Content::Map(_)) {
             let problem = "must be a Kubernetes object";
-            return self.error(
-                Some(node.at),
-                "",
-                problem,
-                "start the document with apiVersion and kind",
-            );
+            let remedy = "start the document with apiVersion and kind";
+            return self.error(Some(node.at), "", problem, remedy);
         }
         let (Some(api_version), Some(kind)) = (node.text("apiVersion"), node.text("kind")) else {
             let (field, remedy) = match node.text("kind") {
-                None => ("kind", "set the kind of the object"),
-                Some(_) => ("apiVersion", "set the API version of the object"),
+                None => ("kind", "set the kind of the object".to_owned()),
+                Some(kind) => {
+                    let known = self.kinds.iter().find(|known| known.name() == kind);
+                    let version = known.and_then(|known| known.schemas().api_versions().next());
+                    let remedy = match version {
+                        Some(version) => format!("set apiVersion: {version}"),
+                        None => "set the API version of the object".to_owned(),
+                    };
+                    ("apiVersion", remedy)
+                }
             };
-            return self.error(Some(node.at), field, "must be a non-empty string", remedy);
+            return self.error(Some(node.at), field, "must be a non-empty string", &remedy);
         };
         if !self.serves(api_version, kind)
             && let Some(Unserved { problem, remedy }) = (self.kinds.unserved)(api_version, kind, &self.file)
@@ -312,7 +320,10 @@ impl Checker {
     fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
         match kind.check(&node.to_json()) {
-            Err(errors) => self.field_findings(Severity::Error, node, errors),
+            Err(errors) => {
+                let errors = self.with_fields_of_other_kinds(&kind, errors);
+                self.field_findings(Severity::Error, node, errors);
+            }
             Ok(checked) => {
                 self.field_findings(Severity::Warning, node, checked.warnings);
                 self.note_generated_name(node, &checked.object);
@@ -336,6 +347,35 @@ impl Checker {
         }
     }
 
+    /// Names the kind of which a job has the roles, if that is another kind. The error of a job without roles follows
+    /// from that one.
+    fn with_fields_of_other_kinds(&self, kind: &Kind, errors: FieldErrors) -> FieldErrors {
+        let own = kind.framework.roles_field;
+        let other = |path: &str| {
+            let field = path.strip_prefix("spec.")?;
+            self.kinds
+                .iter()
+                .find(|other| other.framework.roles_field == field && field != own)
+        };
+        let is_other = errors.iter().any(|e| other(&e.path).is_some());
+        let mut named = FieldErrors::default();
+        for e in errors {
+            match other(&e.path) {
+                Some(other) => {
+                    let problem = format!("is a field of {}, not of {}", other.name(), kind.name());
+                    named.push(
+                        e.path,
+                        problem,
+                        format!("set kind: {}, or rename the field to {own}", other.name()),
+                    );
+                }
+                None if is_other && e.path == format!("spec.{own}") => {}
+                None => named.push(e.path, e.problem, e.remedy),
+            }
+        }
+        named
+    }
+
     /// Notes the name that is used in place of a name that the API server would generate.
     fn note_generated_name(&mut self, node: &Node, object: &Value) {
         let own = node.get("metadata").and_then(|metadata| metadata.text("name"));
@@ -354,7 +394,19 @@ impl Checker {
     }
 
     fn field_findings(&mut self, severity: Severity, node: &Node, errors: FieldErrors) {
+        let is_boolean =
+            |e: &FieldError| e.problem.ends_with("(is true)") || e.problem.ends_with("(is false)");
+        let positions = errors.iter().any(is_boolean).then(|| node.positions());
         let errors = errors.into_iter().map(|e| {
+            let word = positions
+                .as_ref()
+                .and_then(|positions| positions.boolean_word(&e.path));
+            if let Some(word) = word.filter(|_| is_boolean(&e)) {
+                let problem = e
+                    .problem
+                    .replace("(is ", &format!("(YAML reads {word} as the boolean "));
+                return (e.path, problem, e.remedy);
+            }
             // The value that the problem quotes is the variable of a template.
             let is_variable = e.problem.contains("\"${");
             let remedy = match is_variable {

@@ -252,10 +252,7 @@ fn roles(
     Entry {
         at: list.at,
         key: kind.specs.to_owned(),
-        value: Node {
-            at: list.value.at,
-            content: Content::Map(roles),
-        },
+        value: Node::new(list.value.at, Content::Map(roles)),
     }
 }
 
@@ -369,13 +366,13 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &ListForm, log: &mut 
             }
         }
         None => {
-            let port = Node {
+            let port = Node::new(
                 at,
-                content: Content::Map(vec![
+                Content::Map(vec![
                     entry("name", scalar(kind.port_name)),
                     entry("containerPort", scalar(number)),
                 ]),
-            };
+            );
             if !has(container, "ports") {
                 let list = Node {
                     content: Content::List(Vec::new()),

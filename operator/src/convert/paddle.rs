@@ -65,10 +65,7 @@ pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
     }
     let what = "pods get PADDLE_MASTER, PADDLE_NNODES and the other variables that paddle.distributed.launch reads, instead of \
                 PADDLE_TRAINER_ENDPOINTS, PADDLE_PSERVERS_IP_PORT_LIST, TRAINING_ROLE and PADDLE_TRAINER_ID";
-    let all = Node {
-        at,
-        content: Content::Map(roles),
-    };
+    let all = Node::new(at, Content::Map(roles));
     if !launches(&all) {
         log.warn(
             at,

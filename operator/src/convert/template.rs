@@ -211,10 +211,7 @@ fn launcher(mut template: Entry) -> Entry {
 
 /// Returns the workers' template. Its first container gets no command, and the devices as its limit.
 fn worker(template: Entry, units: Option<i64>, resource: &str) -> Entry {
-    let mut role = Node {
-        at: template.at,
-        content: Content::Map(vec![template]),
-    };
+    let mut role = Node::new(template.at, Content::Map(vec![template]));
     take_restart_policy(&mut role);
     let mut template = take(&mut role, "template").unwrap_or_else(|| entry("template", role));
     if let Some(container) = first_container(&mut template) {
@@ -237,10 +234,7 @@ fn worker(template: Entry, units: Option<i64>, resource: &str) -> Entry {
 
 /// Returns a role with this template.
 fn role(name: &str, replicas: i64, policy: &str, template: Entry) -> Entry {
-    let mut role = Node {
-        at: template.at,
-        content: Content::Map(Vec::new()),
-    };
+    let mut role = Node::new(template.at, Content::Map(Vec::new()));
     put(&mut role, entry("replicas", scalar(replicas)));
     put(&mut role, entry("restartPolicy", scalar(policy)));
     put(&mut role, template);
@@ -250,10 +244,7 @@ fn role(name: &str, replicas: i64, policy: &str, template: Entry) -> Entry {
 /// Puts the roles Launcher and Worker in place of the template.
 fn put_roles(spec: &mut Node, mut launcher: Entry, worker: Entry, replicas: i64) {
     let place = index(spec, "slotsPerWorker").map_or(usize::MAX, |at| at + 1);
-    let mut of_launcher = Node {
-        at: launcher.at,
-        content: Content::Map(vec![launcher.clone()]),
-    };
+    let mut of_launcher = Node::new(launcher.at, Content::Map(vec![launcher.clone()]));
     let named = take_restart_policy(&mut of_launcher);
     let policy = match named {
         Some((_, word)) if word == "Never" => "Never",
@@ -262,12 +253,12 @@ fn put_roles(spec: &mut Node, mut launcher: Entry, worker: Entry, replicas: i64)
     if let Some(template) = take(&mut of_launcher, "template") {
         launcher = template;
     }
-    let roles = Node {
-        at: launcher.at,
-        content: Content::Map(vec![
+    let roles = Node::new(
+        launcher.at,
+        Content::Map(vec![
             role("Launcher", 1, policy, launcher),
             role("Worker", replicas, "Always", worker),
         ]),
-    };
+    );
     insert(spec, place, entry(MPI.specs, roles));
 }

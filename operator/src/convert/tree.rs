@@ -9,10 +9,7 @@ const NO_POSITION: Position = Position { line: 0, column: 0 };
 
 /// Returns a scalar that was not in the file.
 pub(super) fn scalar(value: impl Into<Value>) -> Node {
-    Node {
-        at: NO_POSITION,
-        content: Content::Scalar(value.into()),
-    }
+    Node::new(NO_POSITION, Content::Scalar(value.into()))
 }
 
 /// Returns a field that was not in the file.
@@ -88,10 +85,7 @@ pub(super) fn mapping<'n>(node: &'n mut Node, keys: &[&str]) -> Option<&'n mut N
     let mut node = node;
     for key in keys {
         if !has(node, key) {
-            let empty = Node {
-                at: NO_POSITION,
-                content: Content::Map(Vec::new()),
-            };
+            let empty = Node::new(NO_POSITION, Content::Map(Vec::new()));
             put(node, entry(key, empty));
         }
         node = child(node, key)?;

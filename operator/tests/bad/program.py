@@ -1,0 +1,2 @@
+import os
+for i in range(3): print(i)
