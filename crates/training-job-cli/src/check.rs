@@ -347,7 +347,7 @@ impl Checker {
         }
     }
 
-    /// Names the kind of which a job has the roles, if that is another kind. The error of a job without roles follows
+    /// Names the kind whose roles a job has, if that is another kind. The error of a job without roles follows
     /// from that one.
     fn with_fields_of_other_kinds(&self, kind: &Kind, errors: FieldErrors) -> FieldErrors {
         let own = kind.framework.roles_field;
