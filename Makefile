@@ -15,37 +15,34 @@ toolchain:
 
 ##@ Run
 
-.PHONY: build run tune boost torch jax paddle mpi
+# The environments come first: a Python that does not fit is reported before minutes of building.
+.PHONY: build install run tune boost torch jax paddle mpi
 build: toolchain ## Build the operator: target/debug/training-operator
 	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 200 crates: some minutes the first time" >&2
 	@cargo build --package training-operator
 
-run: build ## Train a real MXNet model from examples/mxnet/train.yaml on this machine
-	@tools/venv.sh mxnet
+install: toolchain ## Install training-operator into ~/.cargo/bin, which is on your PATH
+	cargo install --locked --path operator
+
+run: ready-mxnet build ## Train a real MXNet model from examples/mxnet/train.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/mxnet examples/mxnet/train.yaml
 
-tune: build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on this machine
-	@tools/venv.sh tvm
+tune: ready-tvm build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/tvm examples/mxnet/tune.yaml
 
-boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this machine
-	@tools/venv.sh xgboost
+boost: ready-xgboost build ## Train with XGBoost from examples/xgboost/train.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
 
-torch: build ## Train with PyTorch from examples/pytorch/train.yaml on this machine (a download of about 190 MB)
-	@tools/venv.sh pytorch
+torch: ready-pytorch build ## Train with PyTorch from examples/pytorch/train.yaml on this machine (a download of about 190 MB)
 	@$(OPERATOR) local run --venv .venv/pytorch examples/pytorch/train.yaml
 
-jax: build ## Train with JAX from examples/jax/train.yaml on this machine (a download of about 140 MB)
-	@tools/venv.sh jax
+jax: ready-jax build ## Train with JAX from examples/jax/train.yaml on this machine (a download of about 140 MB)
 	@$(OPERATOR) local run --venv .venv/jax examples/jax/train.yaml
 
-paddle: build ## Train with PaddlePaddle from examples/paddle/train.yaml on this machine (a download of about 220 MB)
-	@tools/venv.sh paddle
+paddle: ready-paddle build ## Train with PaddlePaddle from examples/paddle/train.yaml on this machine (a download of about 220 MB)
 	@$(OPERATOR) local run --venv .venv/paddle examples/paddle/train.yaml
 
-mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
-	@tools/venv.sh mpi
+mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/mpi examples/mpi/train.yaml
 
 ##@ Test
@@ -58,20 +55,20 @@ test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes con
 
 # What all tests need, two at a time: what downloads leaves a core to what compiles.
 VENVS = mxnet xgboost tvm mpi sdk sdk-1.9
-READY = ready-tests ready-control-plane ready-go-operator $(addprefix ready-,$(VENVS))
+READY = ready-tests ready-control-plane ready-go-operator ready-actionlint $(addprefix ready-,$(VENVS))
 
 # Tests that run processes wait for these most of the time.
 TEST_THREADS = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
-.PHONY: test-toolchains $(READY)
+.PHONY: test-toolchains $(READY) ready-pytorch ready-jax ready-paddle
 # Before minutes of work, not after them.
 test-toolchains:
 	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
 ready-tests:
 	@cargo test --workspace --all-features --quiet --no-run
-ready-control-plane ready-go-operator: ready-%:
+ready-control-plane ready-go-operator ready-actionlint: ready-%:
 	@tests/$*/build.sh
-$(addprefix ready-,$(VENVS)): ready-%:
+$(addprefix ready-,$(VENVS) pytorch jax paddle): ready-%:
 	@tools/venv.sh $*
 
 # A workspace of its own, which uses what this one has compiled.

@@ -1,4 +1,4 @@
-//! Runs the commands of `examples/ci` on a sample change.
+//! Runs the commands of the action and of `examples/ci` on a sample change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,18 @@ fn shell(repository: &Path, command: &str, base: &str) -> Output {
         .current_dir(repository)
         .env("PATH", path)
         .env("BASE", base)
+        .env("JOBS", "jobs")
+        .env("SNAPSHOTS", "snapshots")
+        .env("RUNNER_TEMP", repository)
         .output()
         .unwrap()
 }
 
-/// Returns the command of a step of the workflow.
+/// Returns the command of a step of the action.
 fn step(name: &str) -> String {
-    let text = fs::read_to_string(root().join("examples/ci/review.yaml")).unwrap();
-    let workflow: Value = serde_saphyr::from_str(&text).unwrap();
-    let steps = workflow["jobs"]["review"]["steps"].as_array().unwrap();
+    let text = fs::read_to_string(root().join("action.yaml")).unwrap();
+    let action: Value = serde_saphyr::from_str(&text).unwrap();
+    let steps = action["runs"]["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == name).unwrap();
     step["run"].as_str().unwrap().to_owned()
 }
@@ -62,8 +65,79 @@ fn change(repository: &Path, from: &str, to: &str) {
     fs::write(&file, text.replace(from, to)).unwrap();
 }
 
+/// actionlint knows the expressions and contexts of GitHub, and the inputs of the action.
 #[test]
-fn the_workflow_reviews_a_change() {
+fn the_workflows_and_the_action_fit_each_other() {
+    let repository = empty_directory("ci-actionlint");
+    let workflows = repository.join(".github/workflows");
+    let action = repository.join(".training-operator");
+    fs::create_dir_all(&workflows).unwrap();
+    fs::create_dir_all(&action).unwrap();
+    fs::copy(
+        root().join("examples/ci/review.yaml"),
+        workflows.join("review.yaml"),
+    )
+    .unwrap();
+    fs::copy(
+        root().join(".github/workflows/ci.yaml"),
+        workflows.join("ci.yaml"),
+    )
+    .unwrap();
+    fs::copy(root().join("action.yaml"), action.join("action.yaml")).unwrap();
+    assert!(shell(&repository, "git init --quiet", "").status.success());
+    let actionlint = root().join("target/actionlint/actionlint");
+    let lint = || {
+        Command::new(&actionlint)
+            .current_dir(&repository)
+            .output()
+            .unwrap()
+    };
+    assert!(lint().status.success(), "{lint:?}", lint = lint());
+    let text = fs::read_to_string(workflows.join("review.yaml")).unwrap();
+    fs::write(
+        workflows.join("review.yaml"),
+        text.replace("path: jobs", "files: jobs"),
+    )
+    .unwrap();
+    assert_eq!(lint().status.code(), Some(1), "an input that the action lacks");
+}
+
+/// The program that the action builds is found by its key, which changes with the code.
+#[test]
+fn the_action_builds_the_program_only_if_it_is_missing() {
+    let repository = empty_directory("ci-find");
+    fs::write(repository.join("lib.rs"), "").unwrap();
+    let outputs = |path: &str| {
+        let output = repository.join("output");
+        fs::write(&output, "").unwrap();
+        let find = Command::new("bash")
+            .args(["-ec", &step("Find the program")])
+            .env("ACTION", &repository)
+            .env("GITHUB_OUTPUT", &output)
+            .env("GITHUB_PATH", "/dev/null")
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        assert!(find.status.success(), "{find:?}");
+        fs::read_to_string(output).unwrap()
+    };
+    let program = Path::new(env!("CARGO_BIN_EXE_training-operator"))
+        .parent()
+        .unwrap();
+    let path = std::env::var("PATH").unwrap();
+    assert_eq!(
+        outputs(&format!("{}:{path}", program.display())),
+        "installed=true\n"
+    );
+    let missing = outputs("/usr/bin:/bin");
+    assert!(missing.starts_with("installed=false\nkey="), "{missing}");
+    assert_eq!(outputs("/usr/bin:/bin"), missing);
+    fs::write(repository.join("lib.rs"), "// Changed.").unwrap();
+    assert_ne!(outputs("/usr/bin:/bin"), missing);
+}
+
+#[test]
+fn the_action_reviews_a_change() {
     let (repository, base) = repository("ci-workflow");
     let run = |name| shell(&repository, &step(name), &base);
     for name in ["Validate", "Diff", "Snapshots"] {
