@@ -11,6 +11,7 @@ use training_job::{FieldError, FieldErrors, Settings, nearest};
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
+use crate::kustomization::Patches;
 use crate::report;
 
 /// The findings and the valid jobs of a command's file arguments.
@@ -136,6 +137,7 @@ struct Checker {
     has_job: bool,
     /// The jobs by kind, namespace and name, with their places.
     places: BTreeMap<[String; 3], String>,
+    patches: Patches,
     checked: Checked,
 }
 
@@ -147,6 +149,7 @@ impl Checker {
             is_found: false,
             has_job: false,
             places: BTreeMap::new(),
+            patches: Patches::default(),
             checked: Checked {
                 findings: Vec::new(),
                 jobs: Vec::new(),
@@ -158,6 +161,11 @@ impl Checker {
     fn source(&mut self, source: Source) {
         self.file = source.name;
         self.is_found = source.is_found;
+        if self.is_found && self.patches.contain(Path::new(&self.file)) {
+            let problem = "is a patch of a kustomization; skipped".to_owned();
+            let remedy = help("check the result: kustomize build . | {program} validate -");
+            return self.add(Severity::Note, None, "", problem, &remedy);
+        }
         match source.text {
             Err(problem) => {
                 self.checked.is_unreadable = true;

@@ -27,6 +27,7 @@ pub mod fuzzing;
 mod help;
 mod install;
 mod kinds;
+mod kustomization;
 mod line_diff;
 mod local;
 mod manual;

@@ -117,9 +117,15 @@ impl Repository {
             job: fs::read_to_string(root().join(GOOD)).unwrap(),
         };
         let template = repository.job.replace("name: ", "name: {{ .Release.Name }}-");
+        let patch = "apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: single}\nspec: {mxReplicaSpecs: {Worker: {replicas: 3}}}\n";
         for (path, text) in [
             ("jobs/a.yaml", &*repository.job),
             ("kustomization.yaml", "resources: [jobs/a.yaml]\n"),
+            (
+                "overlays/prod/kustomization.yaml",
+                "resources: [../..]\npatches: [{path: more-workers.yaml}]\n",
+            ),
+            ("overlays/prod/more-workers.yaml", patch),
             ("chart/Chart.yaml", "apiVersion: v2\nname: jobs\n"),
             ("chart/values.yaml", "workers: 3\n"),
             ("chart/list.yaml", "- a\n- b\n"),
