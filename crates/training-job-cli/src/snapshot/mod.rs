@@ -47,6 +47,9 @@ pub struct Args {
     settings: SettingsArgs,
 }
 
+/// The lines of a difference that `--check` prints for each file. `diff` groups the differences of a larger job.
+const MAX_DIFF_LINES: usize = 60;
+
 /// Writes or checks the snapshots of jobs.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
@@ -81,7 +84,12 @@ fn compare(expected: &Files, existing: &Files, directory: &Path) -> Result<ExitC
     let mut outdated = 0;
     let mut report = |file: &Path, what: &str, diff: &str| {
         outdated += 1;
-        text += &format!("{}: {what}\n{}", file.display(), line_diff::styled(diff));
+        let shown: String = diff.split_inclusive('\n').take(MAX_DIFF_LINES).collect();
+        text += &format!("{}: {what}\n{}", file.display(), line_diff::styled(&shown));
+        let more = diff.lines().count().saturating_sub(MAX_DIFF_LINES);
+        if more > 0 {
+            text += &format!("… {more} more lines\n");
+        }
     };
     for (file, new) in expected {
         match existing.get(file) {
@@ -97,8 +105,13 @@ fn compare(expected: &Files, existing: &Files, directory: &Path) -> Result<ExitC
     if outdated == 0 {
         return Ok(ExitCode::SUCCESS);
     }
+    let (snapshots, are) = if outdated == 1 {
+        ("snapshot", "is")
+    } else {
+        ("snapshots", "are")
+    };
     anstream::eprintln!(
-        "{}: {outdated} snapshots in {} are outdated; run the same command without --check and review the changes",
+        "{}: {outdated} {snapshots} in {} {are} outdated; run the same command without --check and review the changes",
         program().name,
         directory.display()
     );
