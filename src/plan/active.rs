@@ -25,11 +25,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let verdict = verdict::judge(draft, &survey, &mut states);
     progress::record(draft, &survey);
     match verdict {
-        JobVerdict::Failed {
-            milestone,
-            warning,
-            record,
-        } => end::fail(draft, warning, &milestone, record),
+        JobVerdict::Failed { milestone, record } => end::fail(draft, &milestone, record),
         JobVerdict::Succeeded if draft.must_show_running() => draft.count_pending_as_active(),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => {

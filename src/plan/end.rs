@@ -31,10 +31,10 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 pub(super) fn fail<J: TrainingJob>(
     draft: &mut Draft<'_, J>,
-    warning: bool,
     milestone: &Milestone<'_>,
     record: FailureRecord,
 ) {
+    let cause = describe(&record);
     draft.status.set_failure(Some(record));
     draft.set(
         ConditionType::Failed,
@@ -43,8 +43,25 @@ pub(super) fn fail<J: TrainingJob>(
         milestone,
     );
     let message = hook("message", || draft.job.job.message(milestone));
-    draft.event(warning, reasons::FAILED, message);
+    draft.event(true, reasons::FAILED, format!("{message} ({cause})"));
     mark_ended(draft);
+}
+
+/// Returns the pod and the cause of a failure in short, for an event: `job-worker-1: exit code 3`.
+fn describe(record: &FailureRecord) -> String {
+    let reason = Some(record.reason.as_str());
+    let reason = reason.filter(|reason| ![reasons::ERROR, reasons::BACKOFF_LIMIT_EXCEEDED].contains(reason));
+    let cause = match (record.exit_code, reason) {
+        (Some(code), None) => format!("exit code {code}"),
+        (Some(code), Some(reason)) => format!("{reason}, exit code {code}"),
+        (None, Some(reason)) if record.pod.is_some() => reason.to_owned(),
+        // The record of a limit or deadline without an exit code names the cause in its message.
+        (None, _) => record.message.clone(),
+    };
+    match &record.pod {
+        Some(pod) => format!("{pod}: {cause}"),
+        None => cause,
+    }
 }
 
 /// Returns the failure record of a job that may not restart again. `limit` describes the exceeded limit, and `last` is the
@@ -179,4 +196,31 @@ fn must_stop_running(policy: CleanPodPolicy, status: &JobStatus) -> bool {
         reason => reason == reasons::BACKOFF_LIMIT_EXCEEDED,
     });
     policy != CleanPodPolicy::None || (limit && status.is(ConditionType::Failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_has_the_reason_only_if_it_adds_to_the_exit_code() {
+        let cause = |reason: &str, exit_code| {
+            describe(&FailureRecord {
+                reason: reason.to_owned(),
+                pod: Some("job-worker-1".to_owned()),
+                exit_code,
+                ..FailureRecord::default()
+            })
+        };
+        assert_eq!(cause("Error", Some(3)), "job-worker-1: exit code 3");
+        assert_eq!(
+            cause("OOMKilled", Some(137)),
+            "job-worker-1: OOMKilled, exit code 137"
+        );
+        assert_eq!(
+            cause("BackoffLimitExceeded", Some(1)),
+            "job-worker-1: exit code 1"
+        );
+        assert_eq!(cause("Evicted", None), "job-worker-1: Evicted");
+    }
 }

@@ -25,8 +25,6 @@ use super::survey::{ObservedReplica, ObservedRole, Survey};
 pub(super) enum JobVerdict<'s, 'a> {
     Failed {
         milestone: Milestone<'a>,
-        /// True if the event is a warning.
-        warning: bool,
         record: FailureRecord,
     },
     Succeeded,
@@ -93,7 +91,6 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
     if deadline(draft).is_some_and(|at| at <= draft.now) {
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
-            warning: true,
             record: out_of_time(draft),
         };
     }
@@ -104,7 +101,6 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
-            warning: true,
             record: end::out_of_restarts(&limit, root_cause.unwrap_or_default()),
         };
     }
@@ -314,27 +310,23 @@ fn final_failure<'s, 'a, J: TrainingJob>(
 ) -> JobVerdict<'s, 'a> {
     let role = first.replica.role.name();
     let mut record = first.failure.record.clone();
-    let (warning, milestone) = match first.consequence {
-        Consequence::FinalByExitCode => (true, Milestone::FailedPermanently { role }),
-        Consequence::FinalByRule => (true, Milestone::FailedByRule { role }),
+    let milestone = match first.consequence {
+        Consequence::FinalByExitCode => Milestone::FailedPermanently { role },
+        Consequence::FinalByRule => Milestone::FailedByRule { role },
         // Without any restarts, the Go operator reports each failure as an exceeded limit.
         _ if draft.job.policy.backoff_limit == Some(0) => {
             record = end::out_of_restarts(NO_RESTARTS, record);
-            (true, Milestone::BackoffLimit)
+            Milestone::BackoffLimit
         }
         _ => {
             let is_final = |f: &&FailedReplica<'_, '_>| {
                 f.replica.role.name() == role && f.consequence == Consequence::Final
             };
             let count = failed.iter().filter(is_final).count();
-            (false, Milestone::Failed { role, count })
+            Milestone::Failed { role, count }
         }
     };
-    JobVerdict::Failed {
-        milestone,
-        warning,
-        record,
-    }
+    JobVerdict::Failed { milestone, record }
 }
 
 /// Returns the first failure; of several at the same time, that of the first replica.

@@ -97,7 +97,46 @@ fn a_bad_end() {
     );
     assert_eq!(
         events(&w),
-        ["Normal ToyJobFailed: ToyJob job is failed because 1 Server replica(s) failed."]
+        [
+            "Warning ToyJobFailed: ToyJob job is failed because 1 Server replica(s) failed. (job-server-0: exit code 1)"
+        ]
+    );
+}
+
+/// Returns the cause in the only event of a job that fails, which follows the message of the condition.
+fn cause(roles: &str, fields: &str, fail: impl FnOnce(&mut PlanHarness)) -> String {
+    let mut w = PlanHarness::train(roles, fields).started();
+    w.events.clear();
+    fail(&mut w);
+    w.reconcile();
+    let head = format!("Warning ToyJobFailed: {} ", w.message_of("Failed"));
+    match &events(&w)[..] {
+        [event] => event.strip_prefix(&head).unwrap_or(event).to_owned(),
+        events => panic!("{events:?}"),
+    }
+}
+
+#[test]
+fn the_event_of_a_failed_job_is_a_warning_with_the_pod_and_the_cause() {
+    let exits = |w: &mut PlanHarness| w.pod("worker-1").exits(3);
+    let code = "(job-worker-1: exit code 3)";
+    assert_eq!(cause("Worker=2:Never", "", exits), code);
+    assert_eq!(cause("Worker=2:ExitCode", "", exits), code);
+    assert_eq!(cause("Worker=2:OnFailure", "backoffLimit: 0", exits), code);
+    let evicted = |w: &mut PlanHarness| w.pod("worker-0").evicted();
+    assert_eq!(cause("Worker=2:Never", "", evicted), "(job-worker-0: Evicted)");
+    assert_eq!(
+        cause("Worker=2:OnFailure", "backoffLimit: 0", |w| w
+            .pod("worker-0")
+            .vanishes()),
+        "(job-worker-0: backoffLimit 0 is used up; the last failure: pod job-worker-0 was deleted)"
+    );
+    let late = |w: &mut PlanHarness| {
+        w.after(5);
+    };
+    assert_eq!(
+        cause("Worker=1", "activeDeadlineSeconds: 5", late),
+        "(the job did not end within activeDeadlineSeconds (5 s))"
     );
 }
 

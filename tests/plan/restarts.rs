@@ -67,7 +67,7 @@ fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
     assert_eq!(w.event_reasons(), ["ToyJobFailed"], "and no restart");
     assert_eq!(
         w.events[0].message,
-        "job \"job\" is failing because \"Worker\" replica(s) failed."
+        "job \"job\" is failing because \"Worker\" replica(s) failed. (job-worker-1: exit code 1)"
     );
     assert!(
         w.status().completion_time.is_some(),

@@ -232,14 +232,13 @@ pub(crate) fn event(value: &Value) -> Vec<String> {
         return Vec::new();
     }
     let about = &value["involvedObject"];
+    let [type_, reason, message] = ["type", "reason", "message"].map(|key| text(&value[key]));
+    let (type_, message) = of_failed_job(&type_, &reason, &message);
     let head = format!(
-        "{} {} ({source}, {}/{})",
-        text(&value["type"]),
-        text(&value["reason"]),
+        "{type_} {reason} ({source}, {}/{})",
         text(&about["kind"]),
         text(&about["name"]),
     );
-    let message = text(&value["message"]);
     let several = ["Created pod", "Deleted pod", "Created service", "Deleted service"];
     for done in several {
         if let Some(names) = message.strip_prefix(&format!("{done}s: ")) {
@@ -255,6 +254,22 @@ pub(crate) fn event(value: &Value) -> Vec<String> {
         }
     }
     vec![format!("{head}: {message}")]
+}
+
+/// The line of docs/users/differences.md about the events of failed jobs.
+pub(crate) const FAILED_JOB: &str = "the event of a failed job is Normal, unless an exit code is permanent";
+
+/// Returns the type and message that the Go operator gives the event of a failed job. Ours is a Warning with the same
+/// sentence, and the cause in parentheses after it. This is the only event whose text differs.
+fn of_failed_job<'m>(type_: &'m str, reason: &str, message: &'m str) -> (&'m str, &'m str) {
+    let cause = message.split_once(" (").filter(|(_, cause)| cause.ends_with(')'));
+    match cause {
+        Some((sentence, _)) if type_ == "Warning" && reason.ends_with("JobFailed") => {
+            let is_permanent = sentence.contains(" is failing because ");
+            (if is_permanent { "Warning" } else { "Normal" }, sentence)
+        }
+        _ => (type_, message),
+    }
 }
 
 /// In the line of an event that does not name all its objects.
@@ -273,4 +288,33 @@ fn an_event_tells_of_each_object() {
     assert_eq!(event(&value), [format!("{head}: Created pod: a")]);
     value["source"]["component"] = "kubelet".into();
     assert!(event(&value).is_empty());
+}
+
+#[test]
+fn only_type_and_cause_of_the_event_of_a_failed_job_differ() {
+    let failed = |type_| {
+        of_failed_job(
+            type_,
+            "MXJobFailed",
+            "1 Worker replica(s) failed. (w-0: exit code 1)",
+        )
+    };
+    assert_eq!(failed("Warning"), ("Normal", "1 Worker replica(s) failed."));
+    assert_eq!(failed("Normal").0, "Normal");
+    assert!(
+        failed("Normal").1.ends_with(')'),
+        "an event of the wrong type differs"
+    );
+    let by_code = "job \"job\" is failing because \"Worker\" replica(s) failed.";
+    let ours = format!("{by_code} (w-0: exit code 1)");
+    assert_eq!(
+        of_failed_job("Warning", "MXJobFailed", &ours),
+        ("Warning", by_code)
+    );
+    assert_eq!(
+        of_failed_job("Warning", "MXJobFailed", by_code),
+        ("Warning", by_code)
+    );
+    let other = ("Warning", "an event (of another reason)");
+    assert_eq!(of_failed_job(other.0, "FailedCreatePod", other.1), other);
 }

@@ -7,6 +7,7 @@ use training_job_testbed::cluster::repository;
 
 use super::corpus;
 use super::here::{Here, Reasons, Scope, Used};
+use super::normal::FAILED_JOB;
 
 #[test]
 fn every_difference_has_a_reason_and_every_reason_a_difference() {
@@ -69,8 +70,9 @@ fn every_reason_is_told_to_users() {
         .differences
         .iter()
         .filter_map(|reason| reason.docs.as_ref());
-    let told = reasons.defects.values().chain(told);
-    let untold: BTreeSet<_> = told.filter(|told| !heads.contains(told.as_str())).collect();
+    let told = reasons.defects.values().chain(told).map(String::as_str);
+    let told = told.chain([FAILED_JOB]);
+    let untold: BTreeSet<_> = told.filter(|told| !heads.contains(told)).collect();
     assert!(
         untold.is_empty(),
         "docs/users/differences.md does not tell of {untold:#?}"
