@@ -72,6 +72,7 @@ impl Cache {
                 self.deleted_one = true;
             }
             Event::Absent => println!("the API server does not serve ConfigMaps; retrying"),
+            Event::Forbidden(message) => println!("{message}; retrying"),
             Event::Failed => println!("the watch failed; retrying"),
             Event::ListPage(_) | Event::Bookmark(_) => {}
         }

@@ -13,7 +13,7 @@ use crate::backoff::MAX_WAIT;
 #[non_exhaustive]
 pub enum CallError {
     /// The server rejected the request, or could not be reached.
-    #[error("{0}")]
+    #[error("{}", message(.0))]
     Api(#[from] kube::Error),
     /// No response within this time. The server may or may not have carried out the request.
     #[error("no response within {} s", .0.as_secs_f64())]
@@ -52,14 +52,13 @@ impl CallError {
         let names = |status: &Status| status.details.as_ref().is_some_and(|d| d.name == name);
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
+}
 
-    /// Returns the server's own message without the client's wrapping, or the whole error if the server sent no
-    /// message.
-    pub fn message(&self) -> String {
-        match self {
-            Self::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-            other => other.to_string(),
-        }
+/// Returns the server's own message without the client's wrapping, or the client's if the server sent none.
+pub(crate) fn message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
                 reason: "Gone".to_owned(),
                 ..Status::default()
             };
-            CallError::from(kube::Error::Api(Box::new(status))).message()
+            CallError::from(kube::Error::Api(Box::new(status))).to_string()
         };
         assert_eq!(message("no"), "no");
         assert!(message("").contains("Gone"), "{}", message(""));

@@ -44,8 +44,8 @@ const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 /// An event of a [`Watch`].
 ///
 /// The order is: `ListStarted`; for each page `ListPage` and its `Listed` objects; `ListDone`; then `Applied`,
-/// `Deleted` and `Bookmark` as the objects change. After `Failed` or `Absent`, the watch continues from the last
-/// version, or a new list starts. A list that fails is started again, without a `ListDone`.
+/// `Deleted` and `Bookmark` as the objects change. After `Failed`, `Forbidden` or `Absent`, the watch continues from the
+/// last version, or a new list starts. A list that fails is started again, without a `ListDone`.
 ///
 /// To keep a cache, collect the objects between `ListStarted` and `ListDone`. At `ListDone`, remove every cached
 /// object that the list did not contain: it was deleted between two watches, and no `Deleted` is sent for it.
@@ -68,6 +68,9 @@ pub enum Event<K> {
     /// The server does not serve the resource, because its definition is not installed. [`Watch::run`] retries after a
     /// wait.
     Absent,
+    /// The server does not permit the client to list or watch the resource. Contains the server's message, which is not
+    /// logged. [`Watch::run`] retries after a wait.
+    Forbidden(String),
     /// A list or a watch failed. The reason is logged with `tracing` as a warning. [`Watch::run`] retries after a wait.
     Failed,
 }
@@ -188,12 +191,11 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
             let wait = wait.max(error.retry_after().unwrap_or_default());
             if error.is_absent() {
                 if !is_absent {
-                    tracing::warn!(
-                        resource,
-                        "the API server does not serve the resource; it is watched once its definition is installed"
-                    );
+                    tracing::warn!(resource, "CRD not installed; will be watched once it is");
                 }
                 handle(Event::Absent);
+            } else if error.is_forbidden() {
+                handle(Event::Forbidden(error.to_string()));
             } else {
                 tracing::warn!(resource, %error, wait_ms = millis(wait), "a watch failed");
                 handle(Event::Failed);

@@ -112,6 +112,7 @@ impl Dispatcher {
             Event::ListStarted => self.listing.clear(),
             Event::Listed(pod) => self.listing.push(pod),
             Event::ListDone => self.on_list_done(),
+            Event::Forbidden(problem) => tracing::warn!(problem, "the pods cannot be watched, trying again"),
             Event::ListPage(_) | Event::Bookmark(_) | Event::Absent | Event::Failed => {}
         }
     }

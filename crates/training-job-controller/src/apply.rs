@@ -441,7 +441,7 @@ impl<'a> Applier<'a> {
         let topology = self.topology.filter(|_| is_of_replica);
         let replica = topology.and_then(|topology| topology.replica_named(name));
         let (role, index) = replica
-            .map(|replica| (&*replica.role.slug, replica.index))
+            .map(|replica| (replica.role.name(), replica.index))
             .unzip();
         tracing::info!(
             kind = self.kind,

@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::events::Recorder;
 use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
+use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
 
 pub(super) struct Context {
@@ -31,6 +32,7 @@ pub(super) struct Context {
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) freed_capacity: FreedCapacity,
+    pub(super) missing_permissions: MissingPermissions,
 }
 
 impl Context {
@@ -59,13 +61,24 @@ impl Context {
         };
         watch
             .run(|event| {
-                match event {
+                match &event {
                     Event::Failed => self.metrics.watch_failed(&resource),
+                    Event::Forbidden(problem) => {
+                        self.metrics.watch_failed(&resource);
+                        self.missing_permissions.add(&resource, problem);
+                    }
                     Event::Absent => self.metrics.absent(&resource, true),
-                    Event::ListDone => self.metrics.listed(&resource),
+                    Event::ListDone => {
+                        self.metrics.listed(&resource);
+                        self.missing_permissions.remove(&resource);
+                    }
                     _ => {}
                 }
-                if !matches!(event, Event::Failed | Event::Absent | Event::ListStarted) {
+                let has_data = !matches!(
+                    event,
+                    Event::Failed | Event::Forbidden(_) | Event::Absent | Event::ListStarted
+                );
+                if has_data {
                     self.metrics.event_received(&resource, self.clock.now());
                 }
                 handle(event);

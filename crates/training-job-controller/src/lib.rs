@@ -60,6 +60,7 @@ mod hook_panic;
 mod job_state;
 mod merge_patch;
 mod metrics;
+mod missing_permissions;
 mod observe;
 mod operator;
 mod queue;
@@ -83,6 +84,7 @@ pub mod process;
 
 #[cfg(test)]
 mod tests {
+    pub(crate) mod log;
     mod reconcile;
     pub(crate) mod toy;
 }

@@ -25,6 +25,7 @@ use super::context::Context;
 use super::events::Recorder;
 use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
+use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
 
@@ -55,6 +56,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Metrics that the operator updates; by default they are not exported.
     pub metrics: Metrics,
+    /// The remedy at the end of the log line about missing permissions; by default, to grant them to the service account
+    /// of the operator.
+    pub permissions_remedy: String,
 }
 
 impl Default for Options {
@@ -68,6 +72,7 @@ impl Default for Options {
             watch_timeout: DEFAULT_SILENCE_TIMEOUT,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
+            permissions_remedy: "grant them to the service account of the operator".to_owned(),
         }
     }
 }
@@ -100,6 +105,7 @@ impl Operator {
             calls,
             metrics: options.metrics,
             freed_capacity: FreedCapacity::default(),
+            missing_permissions: MissingPermissions::new(options.permissions_remedy),
         };
         Self {
             context,
@@ -171,6 +177,7 @@ impl Operator {
         tokio::select! {
             biased;
             _ = join_all(watches) => {},
+            () = context.missing_permissions.run() => {},
             _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
         }
     }

@@ -61,7 +61,7 @@ impl<J: TrainingJob> Reconcile<'_, J> {
             // The server refuses every write of an invalid job until it is edited.
             Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
                 let (namespace, name) = (&job.meta().namespace, &job.meta().name);
-                let problem = error.message();
+                let problem = error.to_string();
                 tracing::warn!(
                     kind = self.reconciler.kind(),
                     namespace,

@@ -46,7 +46,7 @@ impl From<&str> for Problem {
 impl From<CallError> for Problem {
     fn from(error: CallError) -> Self {
         Self {
-            text: error.message(),
+            text: error.to_string(),
             retry_after: error.retry_after(),
         }
     }

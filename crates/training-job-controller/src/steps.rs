@@ -118,7 +118,7 @@ pub(super) enum ApplyError {
     /// until the next list.
     #[error("the cached object is out of date")]
     NotCached,
-    #[error("{}", .0.message())]
+    #[error(transparent)]
     Call(#[from] CallError),
     /// Not tried, because an earlier call of the same kind failed.
     #[error("skipped after an earlier failure")]

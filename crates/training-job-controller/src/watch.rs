@@ -71,7 +71,7 @@ impl<J: TrainingJob> JobReconciler<J> {
             // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
             // kinds.
             Event::Absent => drop(listed.send_replace(true)),
-            Event::Failed => {}
+            Event::Forbidden(_) | Event::Failed => {}
         }
     }
 
@@ -151,7 +151,7 @@ impl Operator {
             // No objects exist while their kind is not installed. For a built-in kind, a missing resource proves
             // nothing, because a proxy between the server and this operator may have sent the response.
             Event::Absent if !kind.object_kind().is_built_in() => drop(listed.send_replace(true)),
-            Event::Absent | Event::Failed => {}
+            Event::Absent | Event::Forbidden(_) | Event::Failed => {}
         }
         Vec::new()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use crate::call::CallError;
+use crate::call::{CallError, message};
 
 /// The reason for the end of a list or a watch.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub(super) enum WatchError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// An event could not be read.
-    #[error(transparent)]
+    #[error("{}", message(.0))]
     Stream(kube::Error),
     /// The server sent an error as an event.
     #[error("{}", .0.message)]
@@ -47,6 +47,11 @@ impl WatchError {
     /// Returns true if the server does not serve the resource.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::Call(error) if error.code() == Some(404))
+    }
+
+    /// Returns true if the client lacks the permission to read the resource.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Call(error) if error.code() == Some(403))
     }
 
     /// Returns true if only a new list helps: the version is too old, or an event cannot be read.

@@ -77,12 +77,13 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         stop,
     };
     if flags.leader_elect {
-        work.by_election(config).await
+        work.by_election(config).await?;
     } else {
         let builder = client::builder(&config).map_err(ProcessError::Client)?;
         work.lead(builder.with_layer(&RetryAfter).build()).await;
-        Ok(())
     }
+    tracing::info!("stopped");
+    Ok(())
 }
 
 struct Work<'a> {
@@ -162,6 +163,7 @@ impl Work<'_> {
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
             metrics: self.metrics.clone(),
+            permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
             ..Options::default()
         };
         let operator = Operator::new(client, options);
@@ -177,7 +179,6 @@ impl Work<'_> {
         );
         self.state.lead(operator.ready());
         operator.run_until(self.stop.clone().stopped()).await;
-        tracing::info!("stopped");
     }
 }
 
@@ -220,6 +221,13 @@ impl State {
         // The value is only ever replaced as a whole.
         self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the remedy for missing permissions of an operator for this namespace, or for all.
+fn permissions_remedy(namespace: Option<&str>) -> String {
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    let flag = namespace.map(|n| format!(" --namespace {n}")).unwrap_or_default();
+    format!("apply the role that `{} rbac{flag}` prints", program().name)
 }
 
 async fn config(flags: &Flags) -> Result<Config, ProcessError> {

@@ -26,7 +26,7 @@ impl Stop {
                 }
                 tracing::info!(
                     signal = name,
-                    "finishing the reconciles in progress; a second signal ends the process immediately"
+                    "operator stopping: finishes the reconciles in progress; a second signal ends the process immediately"
                 );
             }
         });

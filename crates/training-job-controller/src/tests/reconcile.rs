@@ -9,13 +9,16 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::super::clock::Clock;
+use super::super::events;
 use super::super::job_state::JobState;
 use super::super::operator::{Operator, Options};
 use super::super::reconciler::{JobReconciler, Reconciler};
+use super::log::Log;
 use super::toy::{MADE, ToyJob, job};
 use kube_follow::Event;
-use training_job::plan::ChildKind;
+use training_job::api::FailureRecord;
 use training_job::plan::observed::ServiceRecord;
+use training_job::plan::{ChildKind, PlannedEvent};
 
 /// A reconciler of one kind, its operator, and a flag for the completed first list.
 struct Bench {
@@ -199,29 +202,6 @@ async fn a_pod_is_rendered_when_its_call_is_permitted() {
     assert_eq!(MADE.get(), 32);
 }
 
-/// A writer that collects the lines of a log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn lines(&self) -> Vec<Value> {
-        let bytes = self.0.lock().unwrap();
-        let lines = std::str::from_utf8(&bytes).unwrap().lines();
-        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
 /// Returns a client of a server that fails every call with code 500.
 fn with_server_errors() -> Client {
     let answer = |_: http::Request<Body>| {
@@ -237,16 +217,7 @@ fn with_server_errors() -> Client {
 
 #[tokio::test(start_paused = true)]
 async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_span_list(false)
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::start();
     let bench = Bench::with(with_server_errors(), Options::default());
     let job = json!({
         "apiVersion": "example.com/v1", "kind": "ToyJob",
@@ -276,4 +247,62 @@ async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
     }
     let has_duration = |line: &&Value| line["span"]["duration_ms"].is_u64();
     assert!(lines.last().filter(has_duration).is_some(), "{lines:?}");
+}
+
+/// Returns a client of a server that stores every object that is created, and fails other calls.
+fn with_creates() -> Client {
+    let answer = |request: http::Request<Body>| async move {
+        let is_create = request.method() == "POST";
+        let body = http_body_util::BodyExt::collect(request.into_body())
+            .await
+            .unwrap()
+            .to_bytes();
+        let mut object: Value = serde_json::from_slice(&body).unwrap_or_default();
+        object["metadata"]["uid"] = "u".into();
+        object["metadata"]["resourceVersion"] = "9".into();
+        let code = if is_create { 201 } else { 500 };
+        let answer = http::Response::builder()
+            .status(code)
+            .body(Body::from(object.to_string().into_bytes()));
+        Ok::<_, std::io::Error>(answer.unwrap())
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_lines_of_actions_and_of_failures_have_the_same_role_and_index() {
+    let (log, _guard) = Log::start();
+    let bench = Bench::with(with_creates(), Options::default());
+    let job = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {"specs": {"Worker": {"replicas": 2, "template":
+            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+    });
+    bench.take(Event::Applied(serde_json::from_value(job).unwrap()));
+    let context = &bench.operator.context;
+    let (key, waited) = context.queue.next().await;
+    bench.kind.reconcile(context, &key, waited).await;
+    let failure = FailureRecord {
+        role: Some("Worker".to_owned()),
+        index: Some(1),
+        ..FailureRecord::default()
+    };
+    let event = PlannedEvent {
+        warning: true,
+        reason: "ToyJobFailed".to_owned(),
+        message: "the event".to_owned(),
+    };
+    events::log("ToyJob", "ns", "job", Some(&failure), &event);
+
+    let fields = |message: &str| {
+        let lines = log.lines();
+        let line = lines.iter().find(|line| line["message"] == message);
+        let line = line.unwrap_or_else(|| panic!("no {message} in {lines:?}"));
+        (line["role"].clone(), line["index"].clone())
+    };
+    let expected = (json!("Worker"), json!(1));
+    assert_eq!(fields("created pod job-worker-1"), expected);
+    assert_eq!(fields("created service job-worker-1"), expected);
+    assert_eq!(fields("the event"), expected);
 }

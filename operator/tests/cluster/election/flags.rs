@@ -369,7 +369,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
         .find(|line| line["message"] == "created pod a-worker-0")
         .unwrap();
     let fields = ["kind", "namespace", "job", "role", "level"].map(|f| made[f].as_str().unwrap_or_default());
-    assert_eq!(fields, ["MXJob", &stage.namespace, "a", "worker", "INFO"]);
+    assert_eq!(fields, ["MXJob", &stage.namespace, "a", "Worker", "INFO"]);
     assert_eq!(made["index"], 0, "a number, as in the lines about failures");
     operator.expect_well();
 }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::jiff::SignedDuration;
+use serde_json::Value;
 use training_job::api::ConditionType;
 use training_job_testbed::cluster::{Fault, On, Signal};
 use training_operator_testing::operator::Operator;
@@ -177,6 +178,22 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
     third.ready().await;
     third.0.signal(Signal::TERM);
     assert_eq!(third.0.exit_code().await, 0);
+    let messages: Vec<Value> = third
+        .log()
+        .into_iter()
+        .map(|mut line| line["message"].take())
+        .collect();
+    let [.., stopping, stopped] = &messages[..] else {
+        panic!("{messages:?}");
+    };
+    assert!(
+        stopping
+            .as_str()
+            .unwrap_or_default()
+            .starts_with("operator stopping"),
+        "{messages:?}"
+    );
+    assert_eq!(stopped, "stopped");
 }
 
 /// Election prevents this situation. Still nothing is created twice, and nothing is deleted.

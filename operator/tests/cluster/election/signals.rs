@@ -15,10 +15,7 @@ async fn a_signal_lets_it_finish_what_is_under_way() {
         stage.create(job("a", 2)).await;
         held.happened(2).await;
         operator.0.signal(signal);
-        operator
-            .0
-            .wait_for_line("finishing the reconciles in progress")
-            .await;
+        operator.0.wait_for_line("operator stopping").await;
         assert_eq!(operator.0.ended(), None);
         stage.create(job("b", 1)).await;
         held.lift();

@@ -146,6 +146,64 @@ async fn a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
     operator.expect_well();
 }
 
+#[tokio::test]
+async fn an_operator_without_a_role_reports_the_missing_permissions_once_and_works_when_it_has_them() {
+    let (cluster, namespace) = with_account("no-role").await;
+    kubectl(
+        cluster,
+        &["delete", "rolebinding", "operator", "--namespace", &namespace],
+    )
+    .await;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
+    let operator = stage.operator();
+    operator.0.wait_for_line("permissions are missing").await;
+    // Each watch has been retried.
+    operator
+        .wait_for_metric("training_operator_watch_failures_total{resource=\"pods\"}", 3.0)
+        .await;
+    let problems: Vec<_> = operator
+        .log()
+        .into_iter()
+        .filter(|line| line["level"] != "INFO")
+        .collect();
+    let [line] = &problems[..] else {
+        panic!("{problems:#?}");
+    };
+    assert_eq!(line["verbs"], "list,watch");
+    let resources = line["resources"].as_str().unwrap_or_default();
+    assert!(
+        resources.contains("mxjobs.kubeflow.org,") && resources.contains(",pods,"),
+        "{resources}"
+    );
+    let problem = line["problem"].as_str().unwrap_or_default();
+    assert!(
+        problem.contains("is forbidden: User") && !problem.contains("Status {"),
+        "{problem}"
+    );
+    let remedy = format!("apply the role that `training-operator rbac --namespace {namespace}` prints");
+    assert!(
+        line["message"].as_str().unwrap_or_default().ends_with(&remedy),
+        "{line}"
+    );
+
+    let account = format!("--serviceaccount={namespace}:operator");
+    let bind = [
+        "create",
+        "rolebinding",
+        "operator",
+        "--role=training-operator",
+        &account,
+    ];
+    kubectl(cluster, &[&bind[..], &["--namespace", &namespace]].concat()).await;
+    operator.0.wait_for_line("all resources can be read now").await;
+    stage.create(job("a", 1)).await;
+    stage.until_all_run("a", 1).await;
+    operator.expect_well();
+}
+
 /// Creates a job of another kind and waits until it runs.
 async fn run_other(cluster: &ControlPlane, stage: &Stage<'_>, name: &str) {
     let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
@@ -173,9 +231,7 @@ async fn a_kind_that_is_not_served_for_a_while_stops_no_other() {
     let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
     operator
         .0
-        .wait_for_line(
-            "the API server does not serve the resource; it is watched once its definition is installed",
-        )
+        .wait_for_line("CRD not installed; will be watched once it is")
         .await;
     run_other(&cluster, &stage, "first").await;
     let absent = "training_operator_crd_missing{resource=\"mxjobs.kubeflow.org\"}";

@@ -1,0 +1,133 @@
+//! Reports the resources that the operator may not read, in one log line for all of them.
+//!
+//! Each resource has a watch of its own, and an operator without a role is denied all of them at the same time. A line for
+//! each resource and retry would hide the one cause.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+/// Time for which denied resources are collected before they are logged.
+const COLLECT: Duration = Duration::from_secs(1);
+
+pub(super) struct MissingPermissions {
+    remedy: String,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// The server's message for each resource that the operator may not read now.
+    denied: BTreeMap<String, String>,
+    /// True if all of them have been logged.
+    is_logged: bool,
+}
+
+impl MissingPermissions {
+    /// Creates an empty collection. Log lines end with `remedy`.
+    pub(super) fn new(remedy: String) -> Self {
+        Self {
+            remedy,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Records that the server denied a list or watch of the resource with this message.
+    pub(super) fn add(&self, resource: &str, message: &str) {
+        let mut state = self.lock();
+        let old = state.denied.insert(resource.to_owned(), message.to_owned());
+        if old.is_none() {
+            state.is_logged = false;
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Records that the resource was listed.
+    pub(super) fn remove(&self, resource: &str) {
+        let mut state = self.lock();
+        if state.denied.remove(resource).is_some() && state.denied.is_empty() {
+            tracing::info!("all resources can be read now");
+        }
+    }
+
+    /// Logs the denied resources whenever there are more of them.
+    pub(super) async fn run(&self) {
+        loop {
+            self.changed.notified().await;
+            sleep(COLLECT).await;
+            self.log();
+        }
+    }
+
+    fn log(&self) {
+        let mut state = self.lock();
+        let Some(problem) = state.denied.values().next() else {
+            return;
+        };
+        if !state.is_logged {
+            let resources: Vec<&str> = state.denied.keys().map(String::as_str).collect();
+            tracing::error!(
+                verbs = "list,watch",
+                resources = resources.join(","),
+                problem,
+                "permissions are missing, so no jobs run; {}",
+                self.remedy
+            );
+            state.is_logged = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Code that holds the lock cannot leave the state half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::log::Log;
+
+    /// Logs for some time, as the operator does.
+    async fn wait(missing: &MissingPermissions) {
+        let run = tokio::time::timeout(COLLECT * 3, missing.run());
+        assert!(run.await.is_err(), "it runs forever");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_denied_resources_are_logged_once_until_there_are_more() {
+        let (log, _guard) = Log::start();
+        let missing = MissingPermissions::new("apply the role".to_owned());
+        let deny = |resources: &[&str]| resources.iter().for_each(|r| missing.add(r, "forbidden"));
+        deny(&["services", "pods"]);
+        wait(&missing).await;
+        deny(&["pods", "services"]);
+        wait(&missing).await;
+        deny(&["toyjobs.example.com"]);
+        wait(&missing).await;
+        for resource in ["pods", "services", "toyjobs.example.com"] {
+            missing.remove(resource);
+        }
+        wait(&missing).await;
+
+        let lines = log.lines();
+        let resources: Vec<_> = lines.iter().map(|line| line["resources"].as_str()).collect();
+        let all = "pods,services,toyjobs.example.com";
+        assert_eq!(resources, [Some("pods,services"), Some(all), None]);
+        assert_eq!(
+            lines[0]["message"],
+            "permissions are missing, so no jobs run; apply the role"
+        );
+        assert_eq!(
+            (&lines[0]["verbs"], &lines[0]["problem"]),
+            (&"list,watch".into(), &"forbidden".into())
+        );
+        assert_eq!(lines[2]["message"], "all resources can be read now");
+    }
+}

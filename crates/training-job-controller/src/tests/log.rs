@@ -1,0 +1,43 @@
+//! The log lines of a test.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tracing::subscriber::DefaultGuard;
+
+/// A writer that collects the lines of a log.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Starts to collect what this thread logs, until the guard is dropped.
+    pub(crate) fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let bytes = self.0.lock().unwrap();
+        let lines = std::str::from_utf8(&bytes).unwrap().lines();
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
