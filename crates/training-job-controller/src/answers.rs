@@ -16,6 +16,8 @@
 
 use kube_follow::CallError;
 
+use super::metrics::ErrorReason;
+
 /// An error response of the API server, or a missing response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -56,6 +58,17 @@ impl Answer {
             self,
             Self::AlreadyExists | Self::Conflict | Self::Invalid | Self::Rejected
         )
+    }
+
+    /// Returns the reason of a reconcile that failed with this response.
+    pub(super) fn error_reason(self) -> ErrorReason {
+        match self {
+            Self::NotFound | Self::Conflict => ErrorReason::Conflict,
+            Self::AlreadyExists => ErrorReason::NameTaken,
+            Self::Invalid | Self::Rejected => ErrorReason::Invalid,
+            Self::Denied => ErrorReason::Denied,
+            Self::Unknown => ErrorReason::NoResponse,
+        }
     }
 
     /// Returns true if a call for another object would fail as well. A quota that rejects one object also rejects the

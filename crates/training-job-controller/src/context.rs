@@ -51,6 +51,8 @@ impl Context {
             group if group.is_empty() => K::plural(kind).into_owned(),
             group => format!("{}.{group}", K::plural(kind)),
         };
+        let has_crd = K::group(kind).contains('.') && !K::group(kind).ends_with(".k8s.io");
+        self.metrics.add_resource(&resource, has_crd);
         let watch = Watch {
             resource: resource.clone(),
             labels,
@@ -67,7 +69,7 @@ impl Context {
                         self.metrics.watch_failed(&resource);
                         self.missing_permissions.add(&resource, problem);
                     }
-                    Event::Absent => self.metrics.absent(&resource, true),
+                    Event::Absent => self.metrics.absent(&resource),
                     Event::ListDone => {
                         self.metrics.listed(&resource);
                         self.missing_permissions.remove(&resource);

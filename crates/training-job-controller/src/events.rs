@@ -22,6 +22,7 @@ use training_job::plan::{PlannedEvent, printable};
 use super::cache::stored_job::StoredJob;
 use super::calls::{CallLimiter, Urgency};
 use super::event_series::{Decision, EventKey, EventSeries, Repetition};
+use super::metrics::{DropCause, Metrics};
 use super::steps::{Action, Applied, ApplyError, ChildAction};
 
 /// Maximum number of names in one event.
@@ -62,6 +63,7 @@ enum EventWrite {
 pub(super) struct Recorder {
     client: Client,
     calls: CallLimiter,
+    metrics: Metrics,
     waiting: Mutex<Waiting>,
     changed: Notify,
 }
@@ -86,10 +88,11 @@ impl Waiting {
 }
 
 impl Recorder {
-    pub(super) fn new(client: Client, calls: CallLimiter) -> Self {
+    pub(super) fn new(client: Client, calls: CallLimiter, metrics: Metrics) -> Self {
         Self {
             client,
             calls,
+            metrics,
             waiting: Mutex::default(),
             changed: Notify::new(),
         }
@@ -130,6 +133,7 @@ impl Recorder {
                 } else {
                     waiting.series.failed(&event.key, false);
                     drop(waiting);
+                    self.metrics.event_dropped(DropCause::Queue, 1);
                     log_dropped(&event, "too many events are queued");
                 }
             }
@@ -138,12 +142,15 @@ impl Recorder {
                 waiting.repetitions.push((at, event));
             }
             Decision::Counted => {}
-            Decision::Drop => tracing::debug!(
-                namespace = meta.namespace,
-                job = name,
-                reason = event.reason,
-                "dropped an event because the job has too many"
-            ),
+            Decision::Drop => {
+                self.metrics.event_dropped(DropCause::RateLimit, 1);
+                tracing::debug!(
+                    namespace = meta.namespace,
+                    job = name,
+                    reason = event.reason,
+                    "dropped an event because the job has too many"
+                );
+            }
         }
         self.changed.notify_one();
     }
@@ -172,6 +179,7 @@ impl Recorder {
                 () = due, if next.is_some() => {},
                 () = end, if closed.is_some() => {
                     let events = sending.len() + self.lock().events.len();
+                    self.metrics.event_dropped(DropCause::Stop, events);
                     tracing::warn!(events, "abandoned the queued events");
                     return;
                 },
@@ -214,6 +222,7 @@ impl Recorder {
                 // An expired token or a busy server (401, 429) denies no patches for good.
                 let denied = is_patch && error.code() == Some(403);
                 self.lock().series.failed(&event.key, denied);
+                self.metrics.event_dropped(DropCause::Call, 1);
                 log_dropped(&event, &error.to_string());
             }
         }

@@ -18,6 +18,7 @@ use training_job::plan::{ChildKind, Plan};
 use super::cache::jobs;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
+use super::metrics::Metrics;
 use super::operator::{Operator, Options};
 use super::reconciler::{JobReconciler, Reconciler};
 
@@ -35,7 +36,7 @@ impl<J: TrainingJob> Caches<J> {
     pub fn new(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<J>(),
-            kind: JobReconciler::new(0),
+            kind: JobReconciler::new(0, &Metrics::default()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The state of a job that is kept between reconciles. It is only in memory: its loss costs a call, a duplicate event, or
 //! repeated work.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Resource;
@@ -14,6 +15,7 @@ use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
 use super::events;
+use super::metrics::WaitingJob;
 use super::rate_limit::{CreateRate, PatchRate, RefusedChildren, WriteRate};
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, StatusWrite};
 
@@ -57,6 +59,8 @@ pub(super) struct JobState {
     waits_since: Option<Instant>,
     /// Time until which no call is made for the job, because the server requested a delay.
     pub(super) blocked_until: Option<Instant>,
+    /// Set while the job is active and has no pods.
+    pub(super) without_pods: Option<Arc<WaitingJob>>,
     creates: CreateRate,
     pub(super) refused: RefusedChildren,
     pub(super) status_writes: WriteRate,

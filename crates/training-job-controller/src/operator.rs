@@ -93,7 +93,7 @@ impl Operator {
         let timeout = CallTimeout(options.call_timeout);
         let calls = CallLimiter::new(options.calls, timeout);
         let context = Context {
-            recorder: Recorder::new(client.clone(), calls.clone()),
+            recorder: Recorder::new(client.clone(), calls.clone(), options.metrics.clone()),
             client,
             timeout,
             watch_timeout: options.watch_timeout,
@@ -101,7 +101,7 @@ impl Operator {
             settings: options.settings,
             children: Mutex::new(Children::new(options.clock.clone())),
             clock: options.clock,
-            queue: Queue::new(options.concurrency),
+            queue: Queue::new(options.concurrency, options.metrics.queue_depth()),
             calls,
             metrics: options.metrics,
             freed_capacity: FreedCapacity::default(),
@@ -117,8 +117,11 @@ impl Operator {
     /// Adds the jobs of type `J`.
     #[must_use]
     pub fn manage<J: TrainingJob>(mut self) -> Self {
-        let number = self.kinds.len();
-        self.kinds.push(Box::new(JobReconciler::<J>::new(number)));
+        let (number, metrics) = (self.kinds.len(), &self.context.metrics);
+        let namespace = self.context.namespace.as_deref().unwrap_or_default();
+        metrics.add_kind(J::FRAMEWORK.name, namespace);
+        self.kinds
+            .push(Box::new(JobReconciler::<J>::new(number, metrics)));
         self
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -25,6 +26,8 @@ const MAX_CONSECUTIVE_BEGUN: u32 = 8;
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Notify,
+    /// The number of jobs in `queued`.
+    depth: Gauge,
     max_in_progress: usize,
     max_new_in_progress: usize,
 }
@@ -47,12 +50,13 @@ struct State {
 }
 
 impl Queue {
-    /// Creates a queue for at most `max_in_progress` jobs in progress.
-    pub(super) fn new(max_in_progress: usize) -> Self {
+    /// Creates a queue for at most `max_in_progress` jobs in progress, which keeps `depth` up to date.
+    pub(super) fn new(max_in_progress: usize, depth: Gauge) -> Self {
         let max_in_progress = max_in_progress.max(1);
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
+            depth,
             max_in_progress,
             max_new_in_progress: max_in_progress.div_ceil(2),
         }
@@ -60,13 +64,19 @@ impl Queue {
 
     /// Queues a job for reconciling as soon as possible.
     pub(super) fn add(&self, key: Key) {
-        self.lock().ready(key, false);
-        self.changed.notify_one();
+        self.ready(key, false);
     }
 
     /// Queues a job that has not begun.
     pub(super) fn add_new(&self, key: Key) {
-        self.lock().ready(key, true);
+        self.ready(key, true);
+    }
+
+    fn ready(&self, key: Key, is_new: bool) {
+        let mut state = self.lock();
+        state.ready(key, is_new);
+        self.record_depth(&state);
+        drop(state);
         self.changed.notify_one();
     }
 
@@ -94,8 +104,10 @@ impl Queue {
             let next_due = {
                 let mut state = self.lock();
                 state.promote(Instant::now());
+                self.record_depth(&state);
                 if let Some(key) = self.pop(&mut state) {
                     let waited = state.queued.remove(&key).map(|since| since.elapsed());
+                    self.record_depth(&state);
                     return (key, waited.unwrap_or_default());
                 }
                 state.by_time.first().map(|(at, _)| *at)
@@ -133,20 +145,26 @@ impl Queue {
         }
         if state.again.remove(key) {
             state.ready(key.clone(), false);
+            self.record_depth(&state);
         }
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Returns the number of waiting jobs.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.lock().queued.len()
+    fn record_depth(&self, state: &State) {
+        self.depth
+            .set(i64::try_from(state.queued.len()).unwrap_or(i64::MAX));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // Code that holds the lock cannot leave the state half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.depth.set(0);
     }
 }
 
@@ -191,21 +209,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_job_in_progress_is_queued_again_but_not_handed_out_twice() {
-        let queue = Queue::new(16);
+        let queue = Queue::new(16, Gauge::default());
         queue.add(key("a"));
         queue.add(key("a"));
-        assert_eq!(queue.len(), 1);
+        assert_eq!(queue.depth.get(), 1);
         let (a, _) = queue.next().await;
         queue.add(key("a"));
         queue.add(key("b"));
         assert_eq!(queue.next().await.0, key("b"), "a is in work");
+        assert_eq!(queue.depth.get(), 0);
         queue.done(&a);
         assert_eq!(queue.next().await.0, key("a"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn begun_jobs_go_first_but_new_ones_do_not_starve() {
-        let queue = Queue::new(64);
+        let queue = Queue::new(64, Gauge::default());
         let names = |prefix: &str, count: usize| -> Vec<String> {
             (0..count).map(|n| format!("{prefix}{n}")).collect()
         };
@@ -223,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn new_jobs_leave_half_of_the_slots_to_others() {
-        let queue = Queue::new(4);
+        let queue = Queue::new(4, Gauge::default());
         for name in ["n0", "n1", "n2"] {
             queue.add_new(key(name));
         }
@@ -244,7 +263,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_earliest_time_counts() {
-        let queue = Queue::new(16);
+        let queue = Queue::new(16, Gauge::default());
         let start = Instant::now();
         queue.add_at(key("a"), start + Duration::from_secs(9));
         queue.add_at(key("a"), start + Duration::from_secs(5));

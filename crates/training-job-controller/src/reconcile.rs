@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use training_job::api::JobStatus;
+use training_job::api::{ConditionType, JobStatus};
 use training_job::job::{ObjectKind, TrainingJob, object_kinds};
 use training_job::plan::observed::Observed;
 use training_job::plan::{self, Plan};
@@ -23,9 +23,10 @@ use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::hook_panic::HookPanic;
 use super::job_state::JobState;
+use super::metrics::ErrorReason;
 use super::queue::Key;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
-use super::requeue::{self, MAX_SLEEP, Next};
+use super::requeue::{self, MAX_SLEEP, Next, Problem};
 use super::steps::Applied;
 use super::validate::Validated;
 
@@ -84,7 +85,14 @@ impl<J: TrainingJob> JobReconciler<J> {
                 self.on_panic(context, cached, &mut state, panic).await
             }
         };
-        let failed = matches!(next, Next::Failed(..));
+        let failed = match &next {
+            Next::Failed(problem, _) => {
+                let reason = problem.reason;
+                context.metrics.reconcile_failed(J::FRAMEWORK.name, reason);
+                true
+            }
+            Next::Done(_) | Next::Now => false,
+        };
         let duration = started.elapsed();
         Span::current().record("duration_ms", millis(duration));
         context
@@ -126,7 +134,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         };
         // The hooks that encode a status may panic as well. The log has the problem in any case.
         let _ = AssertUnwindSafe(report).catch_unwind().await;
-        Next::Failed(problem.as_str().into(), None)
+        Next::Failed(Problem::new(ErrorReason::Panic, problem), None)
     }
 
     async fn five_steps(
@@ -157,6 +165,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         // Plan.
         let mut plan = reconcile.plan(&observation.children);
         context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
+        reconcile.record_wait(&observation.children);
         if plan.delete_job {
             return reconcile.delete_job().await;
         }
@@ -187,6 +196,21 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 impl<J: TrainingJob> Reconcile<'_, J> {
+    /// Records the time since which an active job has no pods. It is that of its start, or now if its pods are gone.
+    fn record_wait(&mut self, children: &Observed) {
+        let status = &self.stored_status;
+        let is_active = !status.is_finished() && !status.is(ConditionType::Suspended);
+        if !is_active || !children.pods.is_empty() {
+            self.state.without_pods = None;
+        } else if self.state.without_pods.is_none() {
+            let had_pods = status.restart_count > 0 || status.condition(ConditionType::Running).is_some();
+            let created = self.job.meta().creation_timestamp.as_ref();
+            let started = status.start_time.as_ref().or(created).filter(|_| !had_pods);
+            let since = started.map_or_else(|| self.context.clock.now(), |time| time.0);
+            self.state.without_pods = Some(Arc::new(self.context.metrics.wait_for_pods(since)));
+        }
+    }
+
     fn plan(&self, children: &Observed) -> Plan {
         let now = self.context.clock.now();
         self.validated

@@ -13,6 +13,7 @@ use training_job::job::{ObjectKind, TrainingJob};
 use super::cache::jobs::Jobs;
 use super::context::Context;
 use super::job_state::JobState;
+use super::metrics::Metrics;
 use super::queue::Key;
 
 /// Reconciles the jobs of one kind, independent of its Rust type.
@@ -42,10 +43,11 @@ pub(super) struct JobReconciler<J> {
 }
 
 impl<J: TrainingJob> JobReconciler<J> {
-    pub(super) fn new(number: usize) -> Self {
+    /// Creates the reconciler of the kind with this number, and its metrics.
+    pub(super) fn new(number: usize, metrics: &Metrics) -> Self {
         Self {
             number,
-            jobs: Mutex::default(),
+            jobs: Mutex::new(Jobs::new(metrics.clone())),
             states: Mutex::default(),
         }
     }

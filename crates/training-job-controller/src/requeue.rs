@@ -8,8 +8,10 @@ use tokio::time::Instant;
 
 use training_job::plan::Plan;
 
+use super::answers::Answer;
 use super::context::Context;
 use super::job_state::JobState;
+use super::metrics::ErrorReason;
 use super::queue::Key;
 use super::steps::StatusWrite;
 use super::steps::{Applied, ApplyError};
@@ -30,14 +32,16 @@ pub(super) enum Next {
 /// A failure, for the log and the backoff.
 pub(super) struct Problem {
     text: String,
+    pub(super) reason: ErrorReason,
     /// The delay before the next call that the server requested, if any.
     retry_after: Option<Duration>,
 }
 
-impl From<&str> for Problem {
-    fn from(text: &str) -> Self {
+impl Problem {
+    pub(super) fn new(reason: ErrorReason, text: impl Into<String>) -> Self {
         Self {
-            text: text.to_owned(),
+            text: text.into(),
+            reason,
             retry_after: None,
         }
     }
@@ -47,6 +51,7 @@ impl From<CallError> for Problem {
     fn from(error: CallError) -> Self {
         Self {
             text: error.to_string(),
+            reason: Answer::from(&error).error_reason(),
             retry_after: error.retry_after(),
         }
     }
@@ -78,6 +83,7 @@ pub(super) fn decide(
         (_, Some(failure)) => {
             let problem = Problem {
                 text: format!("{}: {}", failure.name, failure.problem),
+                reason: failure.problem.error_reason(),
                 retry_after: applied
                     .failures
                     .iter()
@@ -87,7 +93,10 @@ pub(super) fn decide(
             Next::Failed(problem, due)
         }
         (Ok(StatusWrite::Ignored), _) => Next::Failed(
-            "the API server stored a different status than was sent; check that the installed CRD is up to date".into(),
+            Problem::new(
+                ErrorReason::NotStored,
+                "the API server stored a different status than was sent; check that the installed CRD is up to date",
+            ),
             due,
         ),
         (Ok(StatusWrite::Stored), _) => Next::Now,

@@ -11,6 +11,7 @@ use training_job::plan::observed::Observed;
 
 use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
+use super::metrics::ErrorReason;
 
 /// Result of observe: the job and its children from the caches.
 pub(super) struct Observation<J> {
@@ -131,6 +132,16 @@ impl ApplyError {
         match self {
             Self::Call(error) => error.retry_after(),
             _ => None,
+        }
+    }
+
+    /// Returns the reason of a reconcile that failed with this error.
+    pub(super) fn error_reason(&self) -> ErrorReason {
+        match self {
+            Self::NameTaken => ErrorReason::NameTaken,
+            Self::StillThere | Self::NotCached | Self::NotTried => ErrorReason::Conflict,
+            Self::NotKept => ErrorReason::NotStored,
+            Self::Call(error) => Answer::from(error).error_reason(),
         }
     }
 

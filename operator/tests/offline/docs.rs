@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use training_job_controller::process::{self, Program};
 use training_operator_testing::program::root;
 
 /// Returns the text that a mark `FILE` or `FILE#REGION` refers to, without the lines that mark regions and without the
@@ -74,6 +75,55 @@ fn code_blocks_match_their_files() {
         } else {
             assert!(page == renewed, "{} is stale; run: make docs", file.display());
         }
+    }
+}
+
+/// Returns the table of all metrics of the operator.
+fn metrics_table() -> String {
+    let program = Program::new("training-operator");
+    let rows = process::metric_descriptions(&program).into_iter().map(|metric| {
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, labels) = (metric.name, labels.join(", "));
+        format!("| `{name}` | {} | {labels} | {} |\n", metric.kind, metric.help)
+    });
+    let head = "| metric | type | labels | help |\n|---|---|---|---|\n".to_owned();
+    [head].into_iter().chain(rows).collect()
+}
+
+#[test]
+fn the_table_of_metrics_is_that_of_the_code() {
+    let file = root().join("docs/users/metrics.md");
+    let page = fs::read_to_string(&file).unwrap();
+    let (before, rest) = page.split_once("<!-- metrics -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end of metrics -->\n").unwrap();
+    let table = metrics_table();
+    let renewed = format!("{before}<!-- metrics -->\n{table}<!-- end of metrics -->\n{after}");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&file, &renewed).unwrap();
+    } else {
+        assert!(page == renewed, "{} is stale; run: make docs", file.display());
+    }
+}
+
+#[test]
+fn every_metric_in_the_table_has_its_labels() {
+    let all = process::metric_descriptions(&Program::new("training-operator"));
+    let labels = |name: &str| {
+        let metric = all.iter().find(|metric| metric.name.ends_with(name));
+        metric.map(|metric| metric.labels.join(","))
+    };
+    for (name, expected) in [
+        ("_jobs_created_total", "job_namespace,framework"),
+        ("_jobs", "job_namespace,framework,state"),
+        ("_reconcile_seconds", "framework,result"),
+        ("_job_startup_seconds", "framework"),
+        ("_api_requests_total", "verb,resource,code"),
+        ("_crd_missing", "resource"),
+        ("_watch_last_event_timestamp_seconds", "resource"),
+        ("_leader", ""),
+        ("process_open_fds", ""),
+    ] {
+        assert_eq!(labels(name).as_deref(), Some(expected), "{name}");
     }
 }
 

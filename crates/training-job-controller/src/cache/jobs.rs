@@ -8,10 +8,13 @@ use kube::Resource;
 use kube_follow::Version;
 use training_job::job::TrainingJob;
 
+use crate::metrics::{CountedJob, Metrics};
+
 use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
 use super::stored_job::StoredJob;
 
 pub(crate) struct Jobs<J> {
+    metrics: Metrics,
     jobs: HashMap<ObjectName, Cached<J>>,
     lists: ListTracker,
     /// Tombstones: names of jobs that were gone at this version according to a response, before the watch reports it.
@@ -24,6 +27,8 @@ struct Cached<J> {
     version: Version,
     spec_fingerprint: u64,
     form: Form<J>,
+    /// Counts the job by its state while it is cached.
+    _counted: CountedJob,
 }
 
 enum Form<J> {
@@ -38,8 +43,10 @@ enum Form<J> {
 }
 
 impl<J: TrainingJob> Cached<J> {
-    fn of(job: Arc<StoredJob<J>>) -> Self {
+    fn of(job: Arc<StoredJob<J>>, metrics: &Metrics) -> Self {
+        let namespace = job.meta().namespace.as_deref().unwrap_or_default();
         Self {
+            _counted: metrics.count_job(J::FRAMEWORK.name, namespace, job.status_ref()),
             uid: uid(&*job),
             version: Version::from_meta(job.meta()),
             spec_fingerprint: job.spec_fingerprint(),
@@ -84,7 +91,15 @@ pub(crate) enum Reread<J> {
 
 impl<J> Default for Jobs<J> {
     fn default() -> Self {
+        Self::new(Metrics::default())
+    }
+}
+
+impl<J> Jobs<J> {
+    /// Creates an empty cache that counts its jobs in `metrics`.
+    pub(crate) fn new(metrics: Metrics) -> Self {
         Self {
+            metrics,
             jobs: HashMap::new(),
             lists: ListTracker::default(),
             tombstones: BTreeMap::new(),
@@ -240,7 +255,9 @@ impl<J: TrainingJob> Jobs<J> {
 
     fn put(&mut self, job: StoredJob<J>) -> Option<String> {
         let new = uid(&job);
-        let old = self.jobs.insert(name(&job), Cached::of(Arc::new(job)))?;
+        let old = self
+            .jobs
+            .insert(name(&job), Cached::of(Arc::new(job), &self.metrics))?;
         Some(old.uid).filter(|old| *old != new)
     }
 }

@@ -184,18 +184,21 @@ impl<J: TrainingJob> StoredJob<J> {
     }
 
     pub(crate) fn status(&self) -> JobStatus {
+        self.status_ref().cloned().unwrap_or_default()
+    }
+
+    /// Returns its status without a copy, if it has one.
+    pub(crate) fn status_ref(&self) -> Option<&JobStatus> {
         match self {
-            Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
-            Self::Unreadable { status, .. } => (**status).clone(),
+            Self::Job { job, .. } => job.status(),
+            Self::Unreadable { status, .. } => Some(status),
         }
     }
 
     /// Returns true if its status has any conditions.
     pub(crate) fn has_begun(&self) -> bool {
-        match self {
-            Self::Job { job, .. } => job.status().is_some_and(|status| !status.conditions.is_empty()),
-            Self::Unreadable { status, .. } => !status.conditions.is_empty(),
-        }
+        self.status_ref()
+            .is_some_and(|status| !status.conditions.is_empty())
     }
 
     /// Marks the job as valid if an earlier version was valid and its author has not changed it since. `spec_fingerprint`

@@ -1,7 +1,8 @@
 //! The metrics of the operator, for Prometheus.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +14,13 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use training_job::api::{ConditionType, JobStatus};
+
+mod current;
+mod reasons;
+
+pub(super) use current::{CountedJob, WaitingJob};
+use current::{Namespaces, OldestWait, WaitTimes};
+pub(super) use reasons::{DropCause, ErrorReason};
 
 /// Buckets for reconciles and queue times, in seconds.
 const RECONCILE_BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
@@ -55,6 +63,14 @@ struct Families {
     lists: Family<ResourceLabel, Counter>,
     watch_failures: Family<ResourceLabel, Counter>,
     absent: Family<ResourceLabel, Gauge>,
+    missing_crds: Mutex<BTreeSet<String>>,
+    jobs: Family<StateLabels, Gauge>,
+    /// The namespaces with series of their own in `jobs`.
+    namespaces: Namespaces,
+    waits: WaitTimes,
+    queue_depth: Gauge,
+    dropped_events: Family<CauseLabel, Counter>,
+    errors: Family<ReasonLabels, Counter>,
     heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
 }
 
@@ -76,8 +92,33 @@ struct ResultLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    job_namespace: String,
+    framework: &'static str,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    framework: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabel {
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResourceLabel {
     resource: String,
+}
+
+impl Families {
+    fn missing_crds(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // No code that holds the lock can leave the set half-changed.
+        self.missing_crds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Metrics {
@@ -95,6 +136,13 @@ impl Default for Metrics {
             lists: Family::default(),
             watch_failures: Family::default(),
             absent: Family::default(),
+            missing_crds: Mutex::default(),
+            jobs: Family::default(),
+            namespaces: Namespaces::default(),
+            waits: WaitTimes::default(),
+            queue_depth: Gauge::default(),
+            dropped_events: causes(),
+            errors: Family::default(),
             heard: Family::default(),
         }))
     }
@@ -132,13 +180,35 @@ impl Metrics {
             all.restarted.clone(),
         );
         registry.register(
+            "jobs", // training_operator_jobs
+            "Current number of jobs by state; the namespaces after the first 100 are counted as _other",
+            all.jobs.clone(),
+        );
+        registry.register_collector(Box::new(OldestWait(all.waits.clone())));
+        registry.register(
+            "queue_depth", // training_operator_queue_depth
+            "Number of jobs that wait in the work queue",
+            all.queue_depth.clone(),
+        );
+        registry.register(
+            "reconcile_errors", // training_operator_reconcile_errors_total
+            "Number of failed reconciles by reason",
+            all.errors.clone(),
+        );
+        registry.register(
+            "events_dropped", // training_operator_events_dropped_total
+            "Number of events that were not stored: the job has too many, too many are queued, the call failed, or the \
+             operator stopped",
+            all.dropped_events.clone(),
+        );
+        registry.register(
             "queue_seconds", // training_operator_queue_seconds
-            "Time that a job waited in the work queue, in seconds",
+            "Time a job waited in the work queue, in seconds",
             all.queued.clone(),
         );
         registry.register(
             "reconcile_seconds", // training_operator_reconcile_seconds
-            "Duration of a reconcile, API calls included, in seconds",
+            "Duration of one reconcile, API calls included, in seconds",
             all.reconciles.clone(),
         );
         registry.register(
@@ -171,6 +241,115 @@ impl Metrics {
             "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
             all.heard.clone(),
         );
+    }
+
+    /// Creates the counters of a kind, so that the first increase of each is visible. `namespace` is that of the operator,
+    /// or empty.
+    pub(super) fn add_kind(&self, framework: &'static str, namespace: &str) {
+        self.add_namespace(framework, namespace);
+        for reason in ErrorReason::ALL {
+            drop(self.0.errors.get_or_create(&ReasonLabels {
+                framework,
+                reason: reason.as_str(),
+            }));
+        }
+    }
+
+    /// Creates the counters of jobs of a kind in a namespace.
+    fn add_namespace(&self, framework: &'static str, namespace: &str) {
+        let all = &self.0;
+        let labels = JobLabels {
+            job_namespace: namespace.to_owned(),
+            framework,
+        };
+        if all.created.get(&labels).is_some() {
+            return;
+        }
+        for family in [
+            &all.created,
+            &all.deleted,
+            &all.successful,
+            &all.failed,
+            &all.restarted,
+        ] {
+            drop(family.get_or_create(&labels));
+        }
+    }
+
+    /// Creates the metrics of a resource. Only one with a CRD can be missing.
+    pub(super) fn add_resource(&self, resource: &str, has_crd: bool) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
+        drop(self.0.lists.get_or_create(&label));
+        drop(self.0.watch_failures.get_or_create(&label));
+        if has_crd {
+            drop(self.0.absent.get_or_create(&label));
+        }
+    }
+
+    /// Counts a cached job until the returned value is dropped.
+    pub(super) fn count_job(
+        &self,
+        framework: &'static str,
+        namespace: &str,
+        status: Option<&JobStatus>,
+    ) -> CountedJob {
+        self.add_namespace(framework, namespace);
+        let labels = StateLabels {
+            job_namespace: self.0.namespaces.label(namespace),
+            framework,
+            state: state(status),
+        };
+        CountedJob::new(self.0.jobs.get_or_create_owned(&labels))
+    }
+
+    /// Records that a job waits for its first pod since this time, until the returned value is dropped.
+    pub(super) fn wait_for_pods(&self, since: Timestamp) -> WaitingJob {
+        self.0.waits.add(since)
+    }
+
+    /// Returns the resources whose CRDs are missing.
+    #[cfg(feature = "process")]
+    pub(super) fn missing_crds(&self) -> Vec<String> {
+        self.0.missing_crds().iter().cloned().collect()
+    }
+
+    /// Creates one sample of each metric.
+    #[cfg(feature = "process")]
+    pub(super) fn create_all(&self) {
+        self.add_kind("", "");
+        self.add_resource("", true);
+        self.event_received("", Timestamp::UNIX_EPOCH);
+        drop(self.count_job("", "", None));
+        self.reconciled("", Duration::ZERO, Duration::ZERO, false);
+        drop(self.0.startup.get_or_create(&FrameworkLabel { framework: "" }));
+        let ended = ResultLabels {
+            framework: "",
+            result: "",
+        };
+        drop(self.0.duration.get_or_create(&ended));
+    }
+
+    /// Returns the gauge of the number of jobs in the work queue.
+    pub(super) fn queue_depth(&self) -> Gauge {
+        self.0.queue_depth.clone()
+    }
+
+    pub(super) fn event_dropped(&self, cause: DropCause, events: usize) {
+        let label = CauseLabel {
+            cause: cause.as_str(),
+        };
+        let events = u64::try_from(events).unwrap_or(u64::MAX);
+        self.0.dropped_events.get_or_create(&label).inc_by(events);
+    }
+
+    pub(super) fn reconcile_failed(&self, framework: &'static str, reason: ErrorReason) {
+        let labels = ReasonLabels {
+            framework,
+            reason: reason.as_str(),
+        };
+        self.0.errors.get_or_create(&labels).inc();
     }
 
     /// Counts the changes from one stored status to the next.
@@ -246,7 +425,10 @@ impl Metrics {
             resource: resource.to_owned(),
         };
         self.0.lists.get_or_create(&label).inc();
-        self.absent(resource, false);
+        if let Some(absent) = self.0.absent.get(&label) {
+            absent.set(0);
+            self.0.missing_crds().remove(resource);
+        }
     }
 
     /// Records the time of the last event of the watch of `resource`.
@@ -260,12 +442,19 @@ impl Metrics {
             .set(now.as_duration().as_secs_f64());
     }
 
-    /// Records whether the server lacks `resource`.
-    pub(super) fn absent(&self, resource: &str, is_absent: bool) {
+    /// Records that the server does not serve `resource`, because its CRD is missing. A built-in resource is always there,
+    /// so that for one the watch has failed.
+    pub(super) fn absent(&self, resource: &str) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
         };
-        self.0.absent.get_or_create(&label).set(is_absent.into());
+        match self.0.absent.get(&label) {
+            Some(absent) => {
+                absent.set(1);
+                self.0.missing_crds().insert(resource.to_owned());
+            }
+            None => self.watch_failed(resource),
+        }
     }
 
     /// Counts a failed list or watch of `resource`.
@@ -275,6 +464,33 @@ impl Metrics {
         };
         self.0.watch_failures.get_or_create(&label).inc();
     }
+}
+
+/// Returns the counter of dropped events, with all causes.
+fn causes() -> Family<CauseLabel, Counter> {
+    let family = Family::<CauseLabel, Counter>::default();
+    for cause in DropCause::ALL {
+        drop(family.get_or_create(&CauseLabel {
+            cause: cause.as_str(),
+        }));
+    }
+    family
+}
+
+/// Returns the state of a job: the condition that `kubectl get` shows, or `New` before the first status.
+fn state(status: Option<&JobStatus>) -> &'static str {
+    let states = [
+        ConditionType::Failed,
+        ConditionType::Succeeded,
+        ConditionType::Suspended,
+        ConditionType::Restarting,
+        ConditionType::Running,
+        ConditionType::Created,
+    ];
+    let state = states
+        .into_iter()
+        .find(|type_| status.is_some_and(|s| s.is(*type_)));
+    state.map_or("New", ConditionType::as_str)
 }
 
 fn start(status: &JobStatus) -> Option<Timestamp> {
@@ -292,73 +508,4 @@ fn seconds(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use prometheus_client::encoding::text::encode;
-    use serde_json::json;
-
-    use super::*;
-    use training_job::api::FailureRecord;
-
-    fn status(types: &[&str], restarts: i32) -> JobStatus {
-        let conditions: Vec<_> = types
-            .iter()
-            .map(|t| json!({"type": t, "status": "True", "lastTransitionTime": "2026-01-01T00:00:07Z"}))
-            .collect();
-        serde_json::from_value(json!({
-            "conditions": conditions,
-            "restartCount": restarts,
-            "startTime": "2026-01-01T00:00:00Z",
-            "completionTime": "2026-01-01T00:01:40Z",
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_job_that_reached_a_limit_counts_as_failed() {
-        let metrics = Metrics::default();
-        let mut failed = status(&["Created", "Failed"], 1);
-        failed.failure = Some(FailureRecord {
-            reason: "BackoffLimitExceeded".to_owned(),
-            ..FailureRecord::default()
-        });
-        metrics.status_stored("any", "team", None, &status(&["Created", "Running"], 1), &failed);
-        let mut registry = Registry::with_prefix("training_operator");
-        metrics.register(&mut registry);
-        let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
-        let line = r#"training_operator_jobs_failed_total{job_namespace="team",framework="any"} 1"#;
-        assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
-    }
-
-    #[test]
-    fn each_change_counts_once() {
-        let metrics = Metrics::default();
-        let created = Some("2026-01-01T00:00:00Z".parse().unwrap());
-        let life = [
-            status(&[], 0),
-            status(&["Created"], 0),
-            status(&["Created", "Running"], 0),
-            status(&["Created", "Restarting"], 2),
-            status(&["Created", "Running"], 2),
-            status(&["Created", "Succeeded"], 2),
-            status(&["Created", "Succeeded"], 2),
-        ];
-        for pair in life.windows(2) {
-            metrics.status_stored("any", "team", created, &pair[0], &pair[1]);
-        }
-        metrics.deleted("any", "team");
-        let mut registry = Registry::with_prefix("training_operator");
-        metrics.register(&mut registry);
-        let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
-        let has = |line: &str| assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
-        let labels = r#"{job_namespace="team",framework="any"}"#;
-        has(&format!("training_operator_jobs_created_total{labels} 1"));
-        has(&format!("training_operator_jobs_restarted_total{labels} 2"));
-        has(&format!("training_operator_jobs_successful_total{labels} 1"));
-        has(&format!("training_operator_jobs_deleted_total{labels} 1"));
-        has(r#"training_operator_job_startup_seconds_sum{framework="any"} 7.0"#);
-        has(r#"training_operator_job_duration_seconds_sum{framework="any",result="succeeded"} 100.0"#);
-        assert!(!text.contains("jobs_failed_total{"), "{text}");
-    }
-}
+mod tests;

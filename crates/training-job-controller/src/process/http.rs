@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::extract::RawQuery;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,9 +26,7 @@ use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
 
 use super::ProcessError;
-
-/// The content type of the output of `encode`.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::exposition::{OPEN_METRICS, TEXT, accepts_open_metrics, to_text_format};
 
 /// Maximum time from the connection to the end of the request headers.
 const MAX_HEADER_TIME: Duration = Duration::from_secs(10);
@@ -122,36 +121,74 @@ impl Connections {
     }
 }
 
-/// Returns the health endpoints. `/healthz` always responds 200. `/readyz` responds 503 with the reason if `unready`
-/// returns one.
-pub(super) fn health(unready: impl Fn() -> Option<&'static str> + Clone + Send + Sync + 'static) -> Router {
-    let ready = move || {
-        let answer = match unready() {
-            None => (StatusCode::OK, "ok"),
-            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+/// The readiness of the process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Readiness {
+    /// The role of the process: `leader`, `standby` or `starting`.
+    pub(super) role: &'static str,
+    /// The reason why the process is not ready, if it is not.
+    pub(super) unready: Option<&'static str>,
+    /// The resources whose CRDs are not installed. Other kinds run without them, so the process may be ready.
+    pub(super) missing_crds: Vec<String>,
+}
+
+impl Readiness {
+    fn verbose(&self) -> String {
+        let missing = match &self.missing_crds[..] {
+            [] => "none".to_owned(),
+            missing => missing.join(", "),
         };
-        async move { answer }
+        let state = self.unready.unwrap_or("ok");
+        format!("role: {}\nmissing CRDs: {missing}\nreadyz: {state}\n", self.role)
+    }
+}
+
+/// Returns the health endpoints. `/healthz` always responds 200. `/readyz` responds 503 with the reason if the process is
+/// not ready, and with `?verbose` it responds with the details.
+pub(super) fn health(readiness: impl Fn() -> Readiness + Clone + Send + Sync + 'static) -> Router {
+    let ready = move |RawQuery(query): RawQuery| {
+        let readiness = readiness();
+        let code = match readiness.unready {
+            None => StatusCode::OK,
+            Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let is_verbose = query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
+        let text = match is_verbose {
+            true => readiness.verbose(),
+            false => readiness.unready.unwrap_or("ok").to_owned(),
+        };
+        async move { (code, text) }
     };
     Router::new()
+        .route("/", get(|| async { "/healthz\n/readyz\n/readyz?verbose\n" }))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
 }
 
-/// Returns the endpoint `/metrics`, which shows the registry.
+/// Returns the endpoint `/metrics`, which shows the registry in the text format that the client accepts.
 pub(super) fn metrics(registry: Arc<Registry>) -> Router {
-    let page = move || {
+    let page = move |headers: HeaderMap| {
         let mut text = String::new();
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|accept| accept.to_str().ok());
         let answer = match encode(&mut text, &registry) {
-            Ok(()) => Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text)),
+            Ok(()) if accept.is_some_and(accepts_open_metrics) => {
+                Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text))
+            }
+            Ok(()) => Ok(([(header::CONTENT_TYPE, TEXT)], to_text_format(&text))),
             Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
         };
         async move { answer }
     };
-    Router::new().route("/metrics", get(page))
+    Router::new()
+        .route("/", get(|| async { "/metrics\n" }))
+        .route("/metrics", get(page))
 }
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::{ACCEPT, CONTENT_TYPE};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::sync::oneshot;
     use tokio::time::Instant;
@@ -172,7 +209,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_is_answered_and_its_connection_closed() {
-        let (mut client, served) = connect(4_096, health(|| None));
+        let (mut client, served) = connect(4_096, health(Readiness::default));
         client
             .write_all(b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n")
             .await
@@ -189,7 +226,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_end_its_headers_is_cut_off() {
         for begun in ["", "GET /healthz HTTP/1.1\r\nHost: "] {
-            let (mut client, served) = connect(4_096, health(|| None));
+            let (mut client, served) = connect(4_096, health(Readiness::default));
             client.write_all(begun.as_bytes()).await.unwrap();
             let took = served.await.unwrap();
             assert!(
@@ -201,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_a_byte_now_and_then_is_cut_off() {
-        let (mut client, served) = connect(4_096, health(|| None));
+        let (mut client, served) = connect(4_096, health(Readiness::default));
         let begin = Instant::now();
         for byte in b"GET /healthz HTTP/1.1\r\nHost: a-name-that-takes-its-time"
             .iter()
@@ -251,6 +288,30 @@ mod tests {
                     .try_recv()
                     .is_err_and(|e| e == oneshot::error::TryRecvError::Empty)
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn metrics_are_open_metrics_for_clients_that_accept_it_only() {
+        let types = [
+            (None, "text/plain; version=0.0.4; charset=utf-8"),
+            (Some("*/*"), "text/plain; version=0.0.4; charset=utf-8"),
+            (
+                Some("application/openmetrics-text;version=1.0.0,*/*;q=0.1"),
+                OPEN_METRICS,
+            ),
+        ];
+        for (accept, expected) in types {
+            let mut request = hyper::Request::builder().uri("/metrics");
+            if let Some(accept) = accept {
+                request = request.header(ACCEPT, accept);
+            }
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            let answer = metrics(Arc::new(Registry::default()))
+                .oneshot(request)
+                .await
+                .unwrap();
+            assert_eq!(answer.headers()[CONTENT_TYPE], expected, "{accept:?}");
         }
     }
 }

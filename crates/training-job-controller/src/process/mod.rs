@@ -21,7 +21,8 @@
 //! # Behavior
 //!
 //! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
-//!   `--metrics-bind-address`. A process is ready when the first lists of all kinds are complete, or when it is a standby
+//!   `--metrics-bind-address`; `/` lists them. `/readyz?verbose` has the role of the process and the missing CRDs.
+//!   Metrics are in the text format 0.0.4, or in OpenMetrics for a client that accepts it. A process is ready when the first lists of all kinds are complete, or when it is a standby
 //!   that could read the lease.
 //! * With `--leader-elect`, reconciles jobs only while it holds the lease, and blocks every write outside the time of the
 //!   lease. A process that loses the lease drops its caches and becomes a standby.
@@ -35,13 +36,17 @@
 //! ConfigMaps and the other objects of jobs ([`Framework::objects`](training_job::Framework::objects)); on events; and on
 //! the lease of the leader election.
 
+mod api_metrics;
 mod client;
 mod cluster;
+mod exposition;
 mod fence;
 mod flags;
 mod http;
 mod logs;
+mod process_metrics;
 mod program;
+mod resource_usage;
 mod retry_after;
 mod rules;
 mod serve;
@@ -56,8 +61,10 @@ use training_job::admission::DefinitionError;
 use training_job::job::SettingDefinition;
 
 pub use cluster::{ClusterConfigError, cluster_config};
+pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
+pub use process_metrics::metric_descriptions;
 pub use program::{Program, program};
 pub use rules::rules;
 pub use settings::SettingFlags;

@@ -5,23 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::{Client, Config};
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
-use crate::{DynKind, Metrics, Operator, Options};
+use crate::{DynKind, Operator, Options};
 use training_job::job::{GangScheduler, Settings};
 
 use super::cluster::{cluster_config, fallback};
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
+use super::http::Readiness;
+use super::process_metrics::{ProcessMetrics, VERSION};
 use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
@@ -32,19 +29,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     let stop = Stop::on_signals()?;
     let config = config(flags).await?;
     let state = State::default();
-    let mut registry = Registry::with_prefix(program().metrics_prefix());
-    let metrics = Metrics::default();
-    metrics.register(&mut registry);
-    registry.register(
-        "leader", // training_operator_leader
-        "1 while this process reconciles jobs, 0 while it is a standby",
-        state.leading.clone(),
-    );
-    registry.register(
-        "build", // training_operator_build_info
-        "The version of the program's library training-job-controller",
-        Info::new([("version", VERSION)]),
-    );
+    let registry = state.metrics.registry(program());
     let names: Vec<&str> = kinds.iter().map(DynKind::name).collect();
     tracing::info!(
         version = VERSION,
@@ -67,12 +52,11 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     tokio::spawn(http::serve(
         "health",
         health_listener,
-        http::health(move || readiness.unready()),
+        http::health(move || readiness.readiness()),
     ));
     let work = Work {
         flags,
         kinds,
-        metrics,
         state,
         stop,
     };
@@ -80,6 +64,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         work.by_election(config).await?;
     } else {
         let builder = client::builder(&config).map_err(ProcessError::Client)?;
+        let builder = builder.with_layer(&work.state.metrics.api);
         work.lead(builder.with_layer(&RetryAfter).build()).await;
     }
     tracing::info!("stopped");
@@ -89,7 +74,6 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
 struct Work<'a> {
     flags: &'a Flags,
     kinds: Vec<DynKind>,
-    metrics: Metrics,
     state: State,
     stop: Stop,
 }
@@ -111,7 +95,8 @@ impl Work<'_> {
         self.state.stand_by(fence.clone());
         let client = || {
             let builder = client::builder(&config).map_err(ProcessError::Client);
-            builder.map(|builder| builder.with_layer(&RetryAfter).with_layer(&fence).build())
+            let builder = builder?.with_layer(&self.state.metrics.api);
+            Ok::<_, ProcessError>(builder.with_layer(&RetryAfter).with_layer(&fence).build())
         };
         // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
         // connection of theirs.
@@ -124,6 +109,7 @@ impl Work<'_> {
             let leads = watch::Sender::new(false);
             let term = election.with_lease(async {
                 leads.send_replace(true);
+                self.state.metrics.lease_acquired();
                 self.lead(client.clone()).await;
             });
             let give_up = async {
@@ -143,6 +129,7 @@ impl Work<'_> {
             if ended.is_some() {
                 return Ok(());
             }
+            self.state.metrics.lease_lost();
             tracing::warn!(identity, "lost the lease; this process is a standby");
         }
     }
@@ -162,7 +149,7 @@ impl Work<'_> {
             settings,
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
-            metrics: self.metrics.clone(),
+            metrics: self.state.metrics.operator.clone(),
             permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
             ..Options::default()
         };
@@ -185,7 +172,7 @@ impl Work<'_> {
 #[derive(Clone, Default)]
 struct State {
     leadership: Arc<Mutex<Leadership>>,
-    leading: Gauge,
+    metrics: ProcessMetrics,
 }
 
 #[derive(Default)]
@@ -198,22 +185,27 @@ enum Leadership {
 
 impl State {
     fn stand_by(&self, fence: Fence) {
-        self.leading.set(0);
+        self.metrics.stands_by();
         *self.lock() = Leadership::Standby(fence);
     }
 
     fn lead(&self, ready: watch::Receiver<bool>) {
-        self.leading.set(1);
+        self.metrics.leads();
         *self.lock() = Leadership::Leading(ready);
     }
 
-    fn unready(&self) -> Option<&'static str> {
-        match &*self.lock() {
-            Leadership::Starting => Some("starting"),
-            Leadership::Standby(fence) if fence.is_standing_by() => None,
-            Leadership::Standby(_) => Some("the lease has not been read yet"),
-            Leadership::Leading(ready) if *ready.borrow() => None,
-            Leadership::Leading(_) => Some("the first lists are not complete"),
+    fn readiness(&self) -> Readiness {
+        let (role, unready) = match &*self.lock() {
+            Leadership::Starting => ("starting", Some("starting")),
+            Leadership::Standby(fence) if fence.is_standing_by() => ("standby", None),
+            Leadership::Standby(_) => ("standby", Some("the lease has not been read yet")),
+            Leadership::Leading(ready) if *ready.borrow() => ("leader", None),
+            Leadership::Leading(_) => ("leader", Some("the first lists are not complete")),
+        };
+        Readiness {
+            role,
+            unready,
+            missing_crds: self.metrics.operator.missing_crds(),
         }
     }
 

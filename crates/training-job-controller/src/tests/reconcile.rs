@@ -5,12 +5,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::client::Body;
 use kube::{Client, Resource};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::super::cache::stored_job::StoredJob;
 use super::super::clock::Clock;
 use super::super::events;
 use super::super::job_state::JobState;
+use super::super::metrics::Metrics;
 use super::super::operator::{Operator, Options};
 use super::super::reconciler::{JobReconciler, Reconciler};
 use super::log::Log;
@@ -40,7 +44,7 @@ impl Bench {
     fn with(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<ToyJob>(),
-            kind: JobReconciler::new(0),
+            kind: JobReconciler::new(0, &Metrics::default()),
             listed: watch::Sender::new(false),
         }
     }
@@ -305,4 +309,40 @@ async fn log_lines_of_actions_and_of_failures_have_the_same_role_and_index() {
     assert_eq!(fields("created pod job-worker-1"), expected);
     assert_eq!(fields("created service job-worker-1"), expected);
     assert_eq!(fields("the event"), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_active_job_without_pods_waits_for_them_until_it_is_gone() {
+    for (suspend, waits) in [(false, true), (true, false)] {
+        let options = Options::default();
+        let mut registry = Registry::default();
+        options.metrics.register(&mut registry);
+        let longest = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            let name = "oldest_job_without_pods_seconds ";
+            let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            value.parse::<f64>().unwrap()
+        };
+        let job = || -> StoredJob<ToyJob> {
+            let status = if suspend { "True" } else { "False" };
+            serde_json::from_value(json!({
+                "apiVersion": "example.com/v1", "kind": "ToyJob",
+                "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5",
+                    "creationTimestamp": "2020-01-01T00:00:00Z"},
+                "spec": {"runPolicy": {"suspend": suspend}, "specs": {"Worker": {"replicas": 1, "template":
+                    {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+                "status": {"conditions": [{"type": "Suspended", "status": status}]},
+            }))
+            .unwrap()
+        };
+        let bench = Bench::with(with_server_errors(), options);
+        let context = &bench.operator.context;
+        bench.take(Event::Applied(job()));
+        let (key, waited) = context.queue.next().await;
+        bench.kind.reconcile(context, &key, waited).await;
+        assert_eq!(longest() > 1e6, waits, "suspended: {suspend}");
+        bench.take(Event::Deleted(job()));
+        assert!(longest() < 1.0, "the job is gone");
+    }
 }

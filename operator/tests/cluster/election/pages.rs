@@ -18,6 +18,11 @@ async fn it_is_ready_when_it_knows_all() {
     assert_eq!(operator.page("health", "/healthz").await, (200, "ok".to_owned()));
     let (code, why) = operator.page("health", "/readyz").await;
     assert_eq!((code, &*why), (503, "the first lists are not complete"));
+    let details = "role: leader\nmissing CRDs: none\nreadyz: the first lists are not complete\n";
+    assert_eq!(
+        operator.page("health", "/readyz?verbose").await,
+        (503, details.to_owned())
+    );
     stage.create(job("a", 1)).await;
     stage.proxy.watched("mxjobs", 1).await;
     assert_eq!(
@@ -29,6 +34,12 @@ async fn it_is_ready_when_it_knows_all() {
     operator.ready().await;
     assert_eq!(operator.page("health", "/readyz").await, (200, "ok".to_owned()));
     stage.until_all_run("a", 1).await;
+    let paths = "/healthz\n/readyz\n/readyz?verbose\n";
+    assert_eq!(operator.page("health", "/").await, (200, paths.to_owned()));
+    assert_eq!(
+        operator.page("metrics", "/").await,
+        (200, "/metrics\n".to_owned())
+    );
     assert_eq!(operator.page("health", "/metrics").await.0, 404);
     assert_eq!(operator.page("metrics", "/readyz").await.0, 404);
     operator.expect_well();
@@ -111,6 +122,53 @@ async fn lives_are_counted_under_the_go_operators_names() {
             );
         }
     }
+    let current = |state: &str| {
+        let labels = labels.trim_matches(['{', '}']);
+        format!("training_operator_jobs{{{labels},state=\"{state}\"}}")
+    };
+    for (name, count) in [
+        (current("Succeeded"), 1.0),
+        (current("Failed"), 1.0),
+        (current("Running"), 0.0),
+        (
+            "training_operator_oldest_job_without_pods_seconds".to_owned(),
+            0.0,
+        ),
+    ] {
+        assert_eq!(operator.metric(&name).await, Some(count), "{name}\n{page}");
+    }
+    let tensorflow = labels.replace("mxnet", "tensorflow");
+    for zero in [
+        &*format!("training_operator_jobs_failed_total{tensorflow}"),
+        "training_operator_reconcile_errors_total{framework=\"tensorflow\",reason=\"Denied\"}",
+        "training_operator_events_dropped_total{cause=\"Queue\"}",
+        "training_operator_lease_changes_total{change=\"acquired\"}",
+        "training_operator_crd_missing{resource=\"tfjobs.kubeflow.org\"}",
+        "training_operator_watch_failures_total{resource=\"pods\"}",
+    ] {
+        assert_eq!(operator.metric(zero).await, Some(0.0), "{zero}\n{page}");
+    }
+    assert!(!page.contains("crd_missing{resource=\"pods\"}"), "{page}");
+    for (name, least) in [
+        (
+            "training_operator_api_requests_total{verb=\"create\",resource=\"pods\",code=\"201\"}",
+            4.0,
+        ),
+        ("training_operator_api_request_seconds_count{verb=\"watch\"}", 3.0),
+        ("process_open_fds", 5.0),
+        ("process_resident_memory_bytes", 1e6),
+        ("process_start_time_seconds", 1.7e9),
+    ] {
+        assert!(
+            operator.metric(name).await.is_some_and(|n| n >= least),
+            "{name}\n{page}"
+        );
+    }
+    assert!(
+        page.contains("\n# TYPE training_operator_jobs_failed_total counter\n"),
+        "{page}"
+    );
+    assert!(!page.contains("# EOF"), "{page}");
     assert!(page.contains("\ntraining_operator_leader 1\n"), "{page}");
     assert!(
         page.contains("\ntraining_operator_build_info{version=\""),
