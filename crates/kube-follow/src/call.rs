@@ -54,10 +54,18 @@ impl CallError {
     }
 }
 
-/// Returns the server's own message without the client's wrapping, or the client's if the server sent none.
+/// Returns the server's own message without the client's wrapping, or the client's if the server sent none. For a request
+/// that did not reach the server, it is the innermost cause, such as a refused connection.
 pub(crate) fn message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Service(error) => {
+            let mut cause: &dyn std::error::Error = &**error;
+            while let Some(source) = cause.source() {
+                cause = source;
+            }
+            format!("the request failed: {cause}")
+        }
         other => other.to_string(),
     }
 }
@@ -113,6 +121,16 @@ mod tests {
         };
         assert_eq!(message("no"), "no");
         assert!(message("").contains("Gone"), "{}", message(""));
+    }
+
+    #[test]
+    fn a_request_that_does_not_reach_the_server_has_its_innermost_cause() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("client error (Connect)")]
+        struct Outer(#[source] std::io::Error);
+        let refused = std::io::Error::other("connection refused");
+        let error = CallError::from(kube::Error::Service(Box::new(Outer(refused))));
+        assert_eq!(error.to_string(), "the request failed: connection refused");
     }
 
     #[test]

@@ -51,8 +51,9 @@ impl Context {
             group if group.is_empty() => K::plural(kind).into_owned(),
             group => format!("{}.{group}", K::plural(kind)),
         };
-        let has_crd = K::group(kind).contains('.') && !K::group(kind).ends_with(".k8s.io");
-        self.metrics.add_resource(&resource, has_crd);
+        // CRDs of Kubernetes projects have groups that end with `.x-k8s.io`.
+        let is_built_in = !K::group(kind).contains('.') || K::group(kind).ends_with(".k8s.io");
+        self.metrics.add_resource(&resource, !is_built_in);
         let watch = Watch {
             resource: resource.clone(),
             labels,

@@ -70,15 +70,20 @@ impl Operator {
         value(&self.page("metrics", "/metrics").await.1, name)
     }
 
-    /// Polls until a metric has at least this value, because there is no event for it.
+    /// Waits until a metric has at least this value.
     pub async fn wait_for_metric(&self, name: &str, least: f64) {
+        self.wait_until_metric(name, |value| value >= least).await;
+    }
+
+    /// Polls until the value of a metric has the property, because there is no event for it.
+    pub async fn wait_until_metric(&self, name: &str, is: impl Fn(f64) -> bool) {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let page = self.page("metrics", "/metrics").await.1;
-            if value(&page, name).is_some_and(|value| value >= least) {
+            if value(&page, name).is_some_and(&is) {
                 return;
             }
-            assert!(Instant::now() < deadline, "no {name} of {least} in\n{page}");
+            assert!(Instant::now() < deadline, "{name} has another value in\n{page}");
             sleep(Duration::from_millis(20)).await;
         }
     }

@@ -315,6 +315,14 @@ impl Metrics {
         self.0.missing_crds().iter().cloned().collect()
     }
 
+    /// Forgets which CRDs are missing, when this process stops to watch them.
+    #[cfg(feature = "process")]
+    pub(super) fn forget_missing_crds(&self) {
+        for resource in std::mem::take(&mut *self.0.missing_crds()) {
+            self.0.absent.get_or_create(&ResourceLabel { resource }).set(0);
+        }
+    }
+
     /// Creates one sample of each metric.
     #[cfg(feature = "process")]
     pub(super) fn create_all(&self) {

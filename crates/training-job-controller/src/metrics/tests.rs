@@ -120,6 +120,7 @@ fn a_job_counts_in_its_state_while_it_is_cached() {
     assert_eq!((count("New"), count("Running"), count("Failed")), (0, 0, 0));
 }
 
+#[cfg(feature = "process")]
 #[test]
 fn only_a_resource_with_a_crd_can_be_missing() {
     let metrics = Metrics::default();
@@ -134,6 +135,11 @@ fn only_a_resource_with_a_crd_can_be_missing() {
         .filter(|line| line.starts_with("crd_missing{"))
         .collect();
     assert_eq!(missing, [r#"crd_missing{resource="toyjobs.example.com"} 1"#]);
-    let failed = r#"watch_failures_total{resource="pods"} 1"#;
-    assert!(lines.iter().any(|line| line == failed), "{lines:#?}");
+    let failed = r#"watch_failures_total{resource="pods"} 1"#.to_owned();
+    assert!(lines.contains(&failed), "{lines:#?}");
+    assert_eq!(metrics.missing_crds(), ["toyjobs.example.com"]);
+    metrics.forget_missing_crds();
+    assert!(metrics.missing_crds().is_empty());
+    let found = r#"crd_missing{resource="toyjobs.example.com"} 0"#.to_owned();
+    assert!(self::lines(&metrics).contains(&found));
 }

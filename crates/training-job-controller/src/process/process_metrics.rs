@@ -58,6 +58,7 @@ impl ProcessMetrics {
     /// Records that the process is a standby from now on.
     pub(super) fn stands_by(&self) {
         self.leading.set(0);
+        self.operator.forget_missing_crds();
     }
 
     pub(super) fn lease_acquired(&self) {

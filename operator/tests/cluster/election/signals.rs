@@ -20,6 +20,8 @@ async fn a_signal_lets_it_finish_what_is_under_way() {
         stage.create(job("b", 1)).await;
         held.lift();
         assert_eq!(operator.0.exit_code().await, 0);
+        let last = operator.log().pop().unwrap();
+        assert_eq!(last["message"], "stopped");
         assert_eq!(stage.pods_of("a").await.len(), 2);
         assert_eq!(
             stage.proxy.count(&On::writes().prefixed("b")),
