@@ -9,9 +9,11 @@ mod signals;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use tracing_subscriber::EnvFilter;
+use training_job::Settings;
 
 use crate::check;
 use crate::exit::{self, Failure};
@@ -52,8 +54,12 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
+    let mut settings = Settings::default();
+    settings.accelerators = Arc::new(config.accelerators.clone());
     let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
-    for job in checked.jobs {
+    let mut plans = Vec::new();
+    for job in &checked.jobs {
+        plans.push(run::JobPlan::new(job, &settings)?);
         jobs = jobs
             .job(&job.object)
             .map_err(|error| Failure::new("local run", error))?;
@@ -64,7 +70,7 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     } else {
         "off"
     };
-    block_on("local run", log, run::run(arguments, kinds, jobs))
+    block_on("local run", log, run::run(arguments, kinds, jobs, plans))
 }
 
 /// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.

@@ -115,7 +115,7 @@ fn a_program_that_is_restarted_in_vain_is_named_with_its_cause_and_the_remedy() 
     ended.only(&["fails in the same way each time: end the run with Ctrl-C, or set runPolicy.backoffLimit"]);
     assert_eq!(
         ended.err.last().unwrap(),
-        "training-operator: not finished after 25 s (--timeout); still running: worker-0"
+        "training-operator: not finished after 25 s (--timeout); still running: worker-0; no output yet"
     );
 }
 

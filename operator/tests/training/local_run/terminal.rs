@@ -6,7 +6,8 @@ use training_operator_testing::local_run::manifest::Manifest;
 use training_operator_testing::local_run::run::{Ended, Run};
 use training_operator_testing::local_run::trial::{Trial, local_run};
 
-/// Runs a command on a terminal of the given size, and copies its output.
+/// Runs a command on a terminal of the given size, and copies its output. Types Ctrl-C once the output contains
+/// `INTERRUPT_AT`.
 const TERMINAL: &str = "
 import fcntl, os, pty, struct, sys, termios
 rows, columns, *command = sys.argv[1:]
@@ -15,8 +16,13 @@ if pid == 0:
     size = struct.pack('HHHH', int(rows), int(columns), 0, 0)
     fcntl.ioctl(0, termios.TIOCSWINSZ, size)
     os.execv(command[0], command)
+interrupt_at, seen = os.environ.get('INTERRUPT_AT', '').encode(), b''
 try:
     while chunk := os.read(master, 65536):
+        seen += chunk
+        if interrupt_at and interrupt_at in seen:
+            os.write(master, b'\\x03')
+            interrupt_at = b''
         sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
 except OSError:
@@ -28,10 +34,16 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 const SCRIPT: &str = "for i in 1 2 3; do echo \"line $$i of $$HOSTNAME\"; sleep 0.2; done; printf 'no end'";
 
 fn on_terminal(trial: &Trial, rows: u16, columns: u16, set: &[(&str, &str)]) -> Ended {
-    on_terminal_with(trial, rows, columns, set, "")
+    on_terminal_with(trial, (rows, columns), set, SCRIPT, "")
 }
 
-fn on_terminal_with(trial: &Trial, rows: u16, columns: u16, set: &[(&str, &str)], redirect: &str) -> Ended {
+fn on_terminal_with(
+    trial: &Trial,
+    (rows, columns): (u16, u16),
+    set: &[(&str, &str)],
+    script: &str,
+    redirect: &str,
+) -> Ended {
     let inner = local_run();
     let shell = format!("exec \"$0\" \"$@\" {redirect}");
     let mut outer = Command::new("python3");
@@ -45,7 +57,7 @@ fn on_terminal_with(trial: &Trial, rows: u16, columns: u16, set: &[(&str, &str)]
         &shell,
     ]);
     outer.arg(inner.get_program()).args(inner.get_args());
-    outer.arg(trial.write(&Manifest::shell("shown", 3, SCRIPT)));
+    outer.arg(trial.write(&Manifest::shell("shown", 3, script)));
     outer
         .env_remove("NO_COLOR")
         .env("TERM", "xterm")
@@ -105,8 +117,8 @@ fn expect_shown(ended: &Ended) {
     let tables = written.matches("REPLICA ").count();
     assert!(tables > 1, "no table while it ran:\n{written}");
     assert!(
-        written.contains("worker-0                 Running"),
-        "no replica was seen running:\n{written}"
+        written.contains("Worker   3/3 running"),
+        "no role was seen running:\n{written}"
     );
     let screen = screen(&written);
     for name in ["worker-0", "worker-1", "worker-2"] {
@@ -212,10 +224,29 @@ fn a_dumb_terminal_gets_plain_lines() {
     ended.only(&["worker-0 * Running"]);
 }
 
+/// The terminal writes ^C where the cursor is.
+#[test]
+fn ctrl_c_leaves_no_part_of_the_table() {
+    let trial = Trial::new();
+    let set = [("INTERRUPT_AT", "3/3 running")];
+    let ended = on_terminal_with(&trial, (40, 100), &set, "exec sleep 1000", "");
+    ended.expect_code(130);
+    let screen = screen(&written(&ended));
+    let is_note = |line: &&String| line.contains("stopping; a second signal");
+    let notes: Vec<_> = screen.iter().filter(is_note).collect();
+    assert_eq!(
+        notes,
+        ["training-operator: stopping; a second signal kills the processes at once"],
+        "{screen:#?}"
+    );
+    let headers = screen.iter().filter(|line| line.contains("REPLICA"));
+    assert_eq!(headers.count(), 1, "{screen:#?}");
+}
+
 /// `2> errors.txt` redirects the warnings, not the view.
 #[test]
 fn errors_in_a_file_leave_the_view_as_it_is() {
     let trial = Trial::new();
-    let ended = on_terminal_with(&trial, 40, 100, &[], "2>/dev/null");
+    let ended = on_terminal_with(&trial, (40, 100), &[], SCRIPT, "2>/dev/null");
     expect_shown(&ended);
 }

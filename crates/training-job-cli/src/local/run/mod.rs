@@ -2,8 +2,11 @@
 //! process. The replicas are processes of this machine.
 
 mod output;
+mod plan;
 mod progress;
+mod silence;
 mod summary;
+mod table;
 mod terminal;
 
 use std::io::IsTerminal;
@@ -12,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
+use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, Run, RunEvent};
@@ -21,6 +25,8 @@ use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
 use crate::kinds::Kinds;
+
+pub(super) use plan::JobPlan;
 
 use output::Output;
 use progress::Progress;
@@ -94,14 +100,25 @@ enum RunEnd {
 ///
 /// # Errors
 /// The node cannot start on this machine, or the API rejects a job.
-pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(
+    args: &Args,
+    kinds: &Kinds,
+    jobs: Jobs,
+    plans: Vec<JobPlan>,
+) -> anyhow::Result<ExitCode> {
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let mut signals = Signals::listen()?;
     let run = jobs.start(config).await?;
+    let progress = Progress::new(plans, kinds);
+    let is_terminal = std::io::stdout().is_terminal();
+    let end = args
+        .timeout
+        .and_then(|timeout| Timestamp::now().checked_add(timeout).ok());
     let mut session = Session {
-        progress: Progress::new(&run, kinds),
+        output: Output::new(is_terminal, args.processes.why, progress.writer_width()),
+        progress,
         run,
-        output: Output::new(std::io::stdout().is_terminal(), args.processes.why),
+        end,
         ticks: tokio::time::interval(Duration::from_secs(1)),
     };
     session.output.note(&format!(
@@ -167,6 +184,8 @@ struct Session {
     run: Run,
     progress: Progress,
     output: Output,
+    /// The time at which `--timeout` ends the run.
+    end: Option<Timestamp>,
     ticks: Interval,
 }
 
@@ -185,7 +204,7 @@ impl Session {
                 () = sleep_until_some(deadline.map(|(_, at)| at)) => {
                     let unfinished = match &self.progress.unfinished()[..] {
                         [] => String::new(),
-                        left => format!("; still running: {}", left.join(", ")),
+                        left => format!("; still running: {}; {}", left.join(", "), self.output.last_output()),
                     };
                     let after = deadline.map_or(Duration::ZERO, |(timeout, _)| timeout);
                     return RunEnd::TimedOut { after, unfinished };
@@ -214,7 +233,7 @@ impl Session {
     async fn handle_events(&mut self) -> bool {
         tokio::select! {
             biased;
-            _ = self.ticks.tick() => {}
+            _ = self.ticks.tick() => self.output.note_silence(),
             event = self.run.next() => if !self.handle(event) {
                 return false;
             }
@@ -230,7 +249,8 @@ impl Session {
                 None => break,
             }
         }
-        self.output.draw(&self.progress);
+        let jobs = summary::job_lines(&self.run, &self.progress, self.end);
+        self.output.draw(&jobs, &self.progress);
         true
     }
 
@@ -239,8 +259,9 @@ impl Session {
             None => return false,
             Some(RunEvent::Node(event)) => self.output.node_event(&event, &self.progress),
             Some(event) => {
-                let change = self.progress.record(&event);
-                self.output.change(change.as_ref(), &self.progress);
+                if let Some(change) = self.progress.record(&event) {
+                    self.output.change(&change, &self.progress);
+                }
             }
         }
         true

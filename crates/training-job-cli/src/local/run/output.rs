@@ -1,10 +1,13 @@
 //! The output while jobs run: on a terminal a live table below the replicas' lines, elsewhere plain lines.
 
+use std::time::Instant;
+
 use local_node::{NodeEvent, Prepared};
 use training_job_controller::process::program;
 
 use super::progress::{Change, Progress};
-use super::summary;
+use super::silence::Silence;
+use super::table::{self, JobLine};
 use super::terminal::{self, LiveTable};
 use crate::local::processes;
 
@@ -17,17 +20,31 @@ pub(super) struct Output {
     table: Option<LiveTable>,
     colored: bool,
     why: bool,
+    /// The width of the names before lines. 0 if there is no table, so that programs that read the lines can rely on
+    /// one space.
+    width: usize,
+    silence: Silence,
 }
 
+/// The maximum width to which the names before lines are padded.
+const MAX_NAME_WIDTH: usize = 32;
+
 impl Output {
-    pub(super) fn new(terminal: bool, why: bool) -> Self {
+    /// `width` is the greatest width of the names before lines.
+    pub(super) fn new(terminal: bool, why: bool, width: usize) -> Self {
         let table = LiveTable::new(terminal);
         // An empty value counts as unset, as no-color.org specifies.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             colored: table.is_some() && !no_color,
+            width: if table.is_some() {
+                width.min(MAX_NAME_WIDTH)
+            } else {
+                0
+            },
             table,
             why,
+            silence: Silence::new(Instant::now()),
         }
     }
 
@@ -42,14 +59,15 @@ impl Output {
         match event {
             NodeEvent::Log(log) => {
                 let writer = processes::writer(progress.short(&log.pod), log);
-                let name = self.colored(&writer);
+                self.silence.wrote(&writer, Instant::now());
+                let name = format!("{} | ", self.padded(&writer));
                 match &mut self.table {
-                    Some(table) if log.is_update => table.set_update(writer, &log.text),
+                    Some(table) if log.is_update => table.set_update(writer, name + &log.text),
                     Some(table) => {
                         table.end_update(&writer);
-                        table.add_line(&format!("{name} | "), &log.text);
+                        table.add_line(&name, &log.text);
                     }
-                    None => self.print(&format!("{name} | "), &log.text),
+                    None => self.print(&name, &log.text),
                 }
             }
             NodeEvent::Prepared(prepared) if self.why => self.print_differences(prepared, progress),
@@ -57,20 +75,32 @@ impl Output {
         }
     }
 
-    /// Prints a change of a job or a replica as a line if there is no table. Redraws the table otherwise.
-    pub(super) fn change(&mut self, change: Option<&Change>, progress: &Progress) {
-        if let Some(Change { who, what, is_news }) = change
-            && (self.table.is_none() || *is_news)
-        {
-            self.print(&format!("{} * ", progress.short(who)), what);
+    /// Prints a change of a job or a replica as a line if it is news or there is no table.
+    pub(super) fn change(&mut self, change: &Change, progress: &Progress) {
+        self.silence.printed(Instant::now());
+        if self.table.is_none() || change.is_news {
+            let name = self.padded(progress.short(&change.who));
+            self.print(&format!("{name} * "), &change.what);
         }
-        self.draw(progress);
+    }
+
+    /// Prints a line if nothing was printed for a minute.
+    pub(super) fn note_silence(&mut self) {
+        if let Some(line) = self.silence.note(Instant::now()) {
+            self.note(&line);
+        }
+    }
+
+    /// Returns the latest output of a process as a text.
+    pub(super) fn last_output(&self) -> String {
+        self.silence.last(Instant::now())
     }
 
     /// Draws the lines and the table on a terminal.
-    pub(super) fn draw(&mut self, progress: &Progress) {
+    pub(super) fn draw(&mut self, jobs: &[JobLine], progress: &Progress) {
         if let Some(table) = &mut self.table {
-            table.draw(summary::table(progress));
+            let (roles, troubled) = (progress.role_rows(), progress.troubled_rows());
+            table.draw(|rows, columns| table::live(jobs, &roles, &troubled, rows, columns));
         }
     }
 
@@ -88,18 +118,20 @@ impl Output {
         }
     }
 
-    fn colored(&self, name: &str) -> String {
+    /// Returns a name in its color, padded to the width of the names before lines.
+    fn padded(&self, name: &str) -> String {
+        let pad = " ".repeat(self.width.saturating_sub(name.chars().count()));
         if !self.colored {
-            return name.to_owned();
+            return format!("{name}{pad}");
         }
         let sum = name.bytes().fold(0_usize, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
-        format!("\u{1b}[{}m{name}\u{1b}[0m", COLORS[sum % COLORS.len()])
+        format!("\u{1b}[{}m{name}\u{1b}[0m{pad}", COLORS[sum % COLORS.len()])
     }
 
     fn print_differences(&mut self, prepared: &Prepared, progress: &Progress) {
-        let name = format!("{} ? ", progress.short(&prepared.pod));
+        let name = format!("{} ? ", self.padded(progress.short(&prepared.pod)));
         for line in processes::differences(prepared) {
             self.print(&name, &line);
         }

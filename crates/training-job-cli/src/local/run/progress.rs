@@ -1,6 +1,6 @@
 //! The progress of jobs and replicas, for the output and the summary.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -9,13 +9,17 @@ use kube::ResourceExt;
 use local_node::PodPhase;
 use training_job::api::JobCondition;
 use training_job::api::labels::{Keys, OPERATOR_NAME, RESTART_ATTEMPT};
-use training_job_local::{Run, RunEvent};
+use training_job_local::RunEvent;
 
+use super::plan::JobPlan;
+use super::table::Row;
 use crate::kinds::{Kind, Kinds};
 
 /// The progress of all jobs and replicas of a run.
 pub(super) struct Progress {
-    jobs: Vec<String>,
+    plans: Vec<JobPlan>,
+    /// The number of replicas of each role in the jobs' specifications.
+    expected: BTreeMap<RoleName, usize>,
     replicas: BTreeMap<String, ReplicaRow>,
     loops: Loops,
     /// The conditions in the order in which they became true, each with its job.
@@ -24,14 +28,19 @@ pub(super) struct Progress {
     kinds: BTreeMap<&'static str, (Keys, Vec<String>)>,
 }
 
+/// A role of a job. Sorted as in the table: by job, and by the position among the roles of the kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RoleName {
+    job: String,
+    place: usize,
+    role: String,
+}
+
 /// The progress of a replica.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ReplicaRow {
-    pub(super) job: String,
-    pub(super) role: String,
-    /// The position of its role among the roles of the kind.
-    place: usize,
-    pub(super) index: u32,
+    role: RoleName,
+    index: u32,
     pub(super) phase: String,
     pub(super) exit_code: Option<i32>,
     pub(super) restarts: i32,
@@ -60,9 +69,10 @@ pub(super) struct Change {
 }
 
 impl Progress {
-    pub(super) fn new(run: &Run, kinds: &Kinds) -> Self {
-        Self {
-            jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
+    pub(super) fn new(plans: Vec<JobPlan>, kinds: &Kinds) -> Self {
+        let mut progress = Self {
+            plans: Vec::new(),
+            expected: BTreeMap::new(),
             replicas: BTreeMap::new(),
             loops: Loops::default(),
             conditions: Vec::new(),
@@ -70,7 +80,40 @@ impl Progress {
                 .iter()
                 .map(|kind| (kind.framework.controller, (kind.framework.keys(), roles(kind))))
                 .collect(),
+        };
+        for pod in plans.iter().flat_map(|plan| &plan.pods) {
+            let (role, _) = progress.identify(pod);
+            *progress.expected.entry(role).or_default() += 1;
         }
+        progress.plans = plans;
+        progress
+    }
+
+    pub(super) fn plan(&self, job: &str) -> Option<&JobPlan> {
+        self.plans.iter().find(|plan| plan.name == job)
+    }
+
+    /// Returns the greatest width of the names before the output of processes.
+    pub(super) fn writer_width(&self) -> usize {
+        let writers = self.plans.iter().flat_map(JobPlan::writers);
+        let widths = writers.map(|writer| self.short(&writer).chars().count());
+        widths.max().unwrap_or(0)
+    }
+
+    /// Returns the role and the index of a pod's replica.
+    fn identify(&self, pod: &Pod) -> (RoleName, u32) {
+        let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        let kind = self.kinds.get(&*label(OPERATOR_NAME));
+        let keys = kind.map_or(Keys::DEFAULT, |(keys, _)| *keys);
+        let role = label(&keys.replica_type());
+        let roles = kind.map(|(_, roles)| &roles[..]).unwrap_or_default();
+        let place = roles.iter().position(|known| known.eq_ignore_ascii_case(&role));
+        let name = RoleName {
+            job: label(&keys.job_name()),
+            place: place.unwrap_or(0),
+            role: place.map_or(role, |place| roles[place].clone()),
+        };
+        (name, label(&keys.replica_index()).parse().unwrap_or(0))
     }
 
     /// Records an event. Returns the change if it is worth a line.
@@ -96,11 +139,7 @@ impl Progress {
 
     /// Records a pod. Returns the change of its replica if it is worth a line.
     fn record_pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<Change> {
-        let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
-        let kind = self.kinds.get(&*label(OPERATOR_NAME));
-        let keys = kind.map_or(Keys::DEFAULT, |(keys, _)| *keys);
-        let role = label(&keys.replica_type());
-        let place = kind.and_then(|(_, roles)| roles.iter().position(|r| *r == role));
+        let (role, index) = self.identify(pod);
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
         let attempt = pod
@@ -109,10 +148,8 @@ impl Progress {
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
         let mut row = ReplicaRow {
-            job: label(&keys.job_name()),
-            place: place.unwrap_or(0),
             role,
-            index: label(&keys.replica_index()).parse().unwrap_or(0),
+            index,
             phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
             exit_code: exit_code(&containers),
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
@@ -152,8 +189,37 @@ impl Progress {
     /// Returns the replicas sorted by job, role and index. Roles are in the order of their kind.
     pub(super) fn rows(&self) -> Vec<(&String, &ReplicaRow)> {
         let mut rows: Vec<_> = self.replicas.iter().collect();
-        rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
+        rows.sort_by_key(|(_, row)| (&row.role, row.index));
         rows
+    }
+
+    /// Returns a row for each role of all jobs.
+    pub(super) fn role_rows(&self) -> Vec<Row> {
+        let seen = self.replicas.values().map(|row| &row.role);
+        let roles: BTreeSet<&RoleName> = self.expected.keys().chain(seen).collect();
+        let row = |role: &RoleName| {
+            let replicas = self.replicas.values().filter(|row| row.role == *role);
+            let (phases, restarts): (Vec<_>, Vec<_>) =
+                replicas.map(|row| (row.plain_phase(), row.restarts)).unzip();
+            let expected = self.expected.get(role).copied().unwrap_or(0);
+            let name = match &self.plans[..] {
+                [_] => role.role.clone(),
+                _ => format!("{} {}", role.job, role.role),
+            };
+            Row::of_role(&name, expected, &phases, restarts.iter().sum())
+        };
+        roles.into_iter().map(row).collect()
+    }
+
+    /// Returns a row for each replica in trouble, failed ones first.
+    pub(super) fn troubled_rows(&self) -> Vec<Row> {
+        let now = Timestamp::now();
+        let mut rows = self.rows();
+        rows.retain(|(_, row)| row.is_in_trouble());
+        rows.sort_by_key(|(_, row)| row.phase != "Failed");
+        let rows = rows.into_iter();
+        rows.map(|(name, row)| row.table_row(self.short(name), now))
+            .collect()
     }
 
     /// Returns the conditions of a job in the order in which they became true.
@@ -171,9 +237,9 @@ impl Progress {
 
     /// Returns a pod's name as printed before its lines: without the job's name if there is only one job.
     pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
-        match &self.jobs[..] {
+        match &self.plans[..] {
             [job] => pod
-                .strip_prefix(job.as_str())
+                .strip_prefix(job.name.as_str())
                 .and_then(|rest| rest.strip_prefix('-'))
                 .unwrap_or(pod),
             _ => pod,
@@ -181,9 +247,49 @@ impl Progress {
     }
 }
 
+impl ReplicaRow {
+    /// Returns the row of the table. The age of a running replica ends `now`.
+    pub(super) fn table_row(&self, name: &str, now: Timestamp) -> Row {
+        let age = |from: Timestamp| (self.ended.unwrap_or(now).as_second() - from.as_second()).max(0);
+        Row {
+            name: name.to_owned(),
+            phase: vec![self.shown_phase()],
+            age: self.started.map(age),
+            exit_code: self.exit_code,
+            restarts: self.restarts,
+        }
+    }
+
+    /// Returns the phase in one word.
+    fn plain_phase(&self) -> &str {
+        match (self.stopping, self.stopped) {
+            (true, _) => "Stopping",
+            (false, true) => "Stopped",
+            (false, false) => &self.phase,
+        }
+    }
+
+    /// Returns the phase, with the delay before a restart.
+    fn shown_phase(&self) -> String {
+        match (self.plain_phase(), &self.delay) {
+            ("Waiting", Some(delay)) => format!("Waiting {delay}"),
+            (phase, _) => phase.to_owned(),
+        }
+    }
+
+    /// Returns true if the replica has failed or does not run although it has or should have.
+    fn is_in_trouble(&self) -> bool {
+        match self.plain_phase() {
+            "Failed" | "Waiting" => true,
+            "Pending" => self.restarts > 0 || self.dead_end.is_some(),
+            _ => false,
+        }
+    }
+}
+
 fn roles(kind: &Kind) -> Vec<String> {
     let roles = kind.framework.roles.iter();
-    roles.map(|role| role.name.to_lowercase()).collect()
+    roles.map(|role| role.name.to_string()).collect()
 }
 
 /// The number of equal ends of a replica within [`LOOP_WINDOW`] that make a loop.

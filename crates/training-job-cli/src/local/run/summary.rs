@@ -1,12 +1,14 @@
-//! The text at the end of a run: conditions, root causes of failures, and a table.
+//! The text at the end of a run (conditions, root causes of failures, and a table), and the jobs' lines while it runs.
 
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
-use training_job::api::{ConditionType, FailureRecord, JobCondition};
+use jiff::{SignedDuration, Timestamp};
+use training_job::api::{ConditionType, FailureRecord, JobCondition, JobStatus};
 use training_job_local::Run;
 
-use super::progress::{Progress, ReplicaRow};
+use super::progress::Progress;
+use super::table::{self, JobLine};
 
 pub(super) fn text(run: &Run, progress: &Progress) -> String {
     let mut out = String::from("\n");
@@ -81,41 +83,40 @@ fn root_cause(title: &str, failure: &FailureRecord) -> String {
     out
 }
 
-/// Returns the header of [`line()`].
-fn header() -> String {
-    format!(
-        "{:<24} {:<10} {:>6} {:>5} {:>9}",
-        "REPLICA", "PHASE", "AGE", "EXIT", "RESTARTS"
-    )
-}
-
-/// Returns a replica's row of the table. The age of a running replica ends `now`.
-fn line(name: &str, row: &ReplicaRow, now: jiff::Timestamp) -> String {
-    let age = row
-        .started
-        .map(|from| (row.ended.unwrap_or(now).as_second() - from.as_second()).max(0));
-    format!(
-        "{:<24} {:<10} {:>6} {:>5} {:>9}",
-        name,
-        if row.stopping {
-            "Stopping"
-        } else if row.stopped {
-            "Stopped"
-        } else {
-            &row.phase
-        },
-        age.map(|s| format!("{s}s")).unwrap_or_default(),
-        row.exit_code.map(|c| c.to_string()).unwrap_or_default(),
-        row.restarts,
-    )
-}
-
-/// Returns the lines of the table of all replicas.
+/// Returns the table of all replicas.
 pub(super) fn table(progress: &Progress) -> Vec<String> {
-    let now = jiff::Timestamp::now();
+    let now = Timestamp::now();
     let rows = progress.rows();
     let rows = rows
         .iter()
-        .map(|(name, row)| line(progress.short(name), row, now));
-    std::iter::once(header()).chain(rows).collect()
+        .map(|(name, row)| row.table_row(progress.short(name), now));
+    table::full(&rows.collect::<Vec<_>>())
+}
+
+/// Returns the lines of the jobs above the live table. The run ends at `end`, if any.
+pub(super) fn job_lines(run: &Run, progress: &Progress, end: Option<Timestamp>) -> Vec<JobLine> {
+    let now = Timestamp::now();
+    let line = |(name, status): (&str, &JobStatus)| {
+        let conditions = progress.conditions(name);
+        let time = |condition: &&JobCondition| condition.last_transition_time.as_ref().map(|at| at.0);
+        let ended = conditions.last().and_then(time).filter(|_| status.is_finished());
+        let started = status.start_time.as_ref().map(|at| at.0);
+        let plan = progress.plan(name);
+        let deadline = plan.and_then(|plan| {
+            let after = SignedDuration::from_secs(plan.deadline?);
+            started?.checked_add(after).ok()
+        });
+        let stop = deadline.into_iter().chain(end).min().filter(|_| ended.is_none());
+        let seconds = |from: Timestamp, to: Timestamp| (to.as_second() - from.as_second()).max(0);
+        let begin = conditions.first().and_then(time).unwrap_or(now);
+        JobLine {
+            name: name.to_owned(),
+            state: conditions.last().map(|c| c.type_.clone()).unwrap_or_default(),
+            elapsed: seconds(begin, ended.unwrap_or(now)),
+            restarts: status.restart_count,
+            backoff_limit: plan.and_then(|plan| plan.backoff_limit),
+            left: stop.map(|stop| seconds(now, stop)),
+        }
+    };
+    run.statuses().map(line).collect()
 }

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The maximum number of lines that overwrite themselves above the table.
+/// The maximum number of lines that overwrite themselves above the table, and their share of the screen's rows.
 const MAX_UPDATES: usize = 8;
+const UPDATES_SHARE: usize = 3;
 
 /// The height and width of a terminal whose size is unknown.
 const DEFAULT_ROWS: usize = 24;
@@ -43,8 +44,8 @@ impl LiveTable {
     }
 
     /// Sets the present state of a writer's line that overwrites itself.
-    pub(super) fn set_update(&mut self, writer: String, text: &str) {
-        self.updates.insert(writer, text.to_owned());
+    pub(super) fn set_update(&mut self, writer: String, line: String) {
+        self.updates.insert(writer, line);
     }
 
     /// Removes the state of a writer's line, because the line has ended.
@@ -52,12 +53,13 @@ impl LiveTable {
         self.updates.remove(writer);
     }
 
-    /// Draws the new lines and the table if anything has changed.
-    pub(super) fn draw(&mut self, table: Vec<String>) {
+    /// Draws the new lines and the table if anything has changed. `table` gets the numbers of rows and columns of the
+    /// terminal.
+    pub(super) fn draw(&mut self, table: impl Fn(usize, usize) -> Vec<String>) {
         let (rows, columns) = size();
-        let updates = self.updates.iter().take(MAX_UPDATES);
-        let updates = updates.map(|(writer, text)| format!("{writer} | {text}"));
-        let table = cut(updates.chain(table).collect(), rows, columns);
+        let updates = self.updates.values().take(MAX_UPDATES.min(rows / UPDATES_SHARE));
+        let updates = updates.map(|line| line.chars().take(columns).collect());
+        let table: Vec<String> = updates.chain(table(rows, columns)).collect();
         if self.lines.is_empty() && table == self.rows {
             return;
         }
@@ -78,27 +80,13 @@ impl LiveTable {
         write(&text);
     }
 
-    /// Returns the escape sequence that erases the table.
+    /// Returns the escape sequence that erases the table, and the `^C` that the terminal may have written after it.
     fn erase(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
-            0 => String::new(),
-            rows => format!("\u{1b}[{rows}A\u{1b}[J"),
+            0 => "\r\u{1b}[J".to_owned(),
+            rows => format!("\r\u{1b}[{rows}A\u{1b}[J"),
         }
     }
-}
-
-/// Returns the table cut to the terminal's size. A row that is wrapped or scrolled away cannot be erased.
-fn cut(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
-    let height = rows.saturating_sub(1);
-    let rest = (table.len() + 1).saturating_sub(height);
-    let hidden = (table.len() > height).then(|| format!("... and {rest} more"));
-    let kept = if hidden.is_some() {
-        height.saturating_sub(1)
-    } else {
-        height
-    };
-    let all = table.into_iter().take(kept).chain(hidden.filter(|_| height > 0));
-    all.map(|row| row.chars().take(columns).collect()).collect()
 }
 
 fn size() -> (usize, usize) {
@@ -114,20 +102,4 @@ fn size() -> (usize, usize) {
 pub(super) fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_cut_to_the_terminal() {
-        let table = || ["head", "one", "two", "three"].map(str::to_owned).to_vec();
-        let cut_to = |rows, columns| cut(table(), rows, columns).join("|");
-        assert_eq!(cut_to(5, 80), "head|one|two|three");
-        assert_eq!(cut_to(4, 80), "head|one|... and 2 more");
-        assert_eq!(cut_to(3, 80), "head|... and 3 more");
-        assert_eq!(cut_to(1, 80), "");
-        assert_eq!(cut_to(5, 3), "hea|one|two|thr");
-    }
 }
