@@ -75,9 +75,19 @@ impl Agent {
         events: mpsc::Sender<NodeEvent>,
     ) -> io::Result<Self> {
         if let Some(logs) = &config.logs {
-            fs::create_dir_all(logs)?;
+            fs::create_dir_all(logs).map_err(|error| {
+                let text = format!("the directory {} for logs: {error}", logs.display());
+                io::Error::new(error.kind(), text)
+            })?;
         }
-        let folders = Folders::create()?;
+        let folders = Folders::create().map_err(|error| {
+            let directory = std::env::temp_dir();
+            let text = format!(
+                "the temporary directory {}: {error}; set TMPDIR",
+                directory.display()
+            );
+            io::Error::new(error.kind(), text)
+        })?;
         Ok(Self {
             config,
             api,
@@ -231,7 +241,7 @@ impl Agent {
         let spec = pod.spec.as_ref();
         let mounted = spec.into_iter().flat_map(|spec| mounted(container, spec));
         let contents = self.contents(&namespace, mounted).await?;
-        mounts(container, pod, &contents, &self.folders)
+        mounts(container, pod, &contents, &self.folders, &self.config)
             .map_err(|error| StartError::Prepare(PrepareError::Config(error)))
     }
 

@@ -25,6 +25,9 @@ pub struct NodeConfig {
     pub venv: Option<PathBuf>,
     /// Variables of every process whose container does not set them itself. Default: none.
     pub env: Vec<(String, String)>,
+    /// Directories of this machine for volumes of pods, by the volume's name. Paths below the mount path of such a
+    /// volume are replaced in environment values, commands and arguments, as for a ConfigMap. Must exist. Default: none.
+    pub mounts: BTreeMap<String, PathBuf>,
     /// The directory for each run's output, in files `POD[.CONTAINER][.N].log`. The container is in the name only if
     /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
     /// directory for each namespace. Default: output is not stored.
@@ -79,6 +82,7 @@ impl Default for NodeConfig {
             path: Vec::new(),
             venv: None,
             env: Vec::new(),
+            mounts: BTreeMap::new(),
             logs: None,
             restart_backoff: RestartBackoff::default(),
             adjust_env: BTreeMap::new(),

@@ -46,7 +46,8 @@
 //!   are replaced by these addresses in environment values, commands and arguments: [`Environment`]. Values of
 //!   `metadata` fields stay names.
 //! * Files of mounted ConfigMaps and Secrets are in the pod's folder, and paths in environment values, commands and
-//!   arguments are replaced. Other volumes, resources, probes and security contexts have no effect.
+//!   arguments are replaced. The same holds for volumes that get a directory of this machine ([`NodeConfig::mounts`]).
+//!   Other volumes, resources, probes and security contexts have no effect.
 //! * Other changes that a program needs on one machine are made by a function in [`NodeConfig::adjust_env`].
 //!
 //! Each difference for a container is reported before the container starts: [`NodeEvent::Prepared`].

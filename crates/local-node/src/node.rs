@@ -89,6 +89,9 @@ impl Node {
         config.venv = config.venv.map(absolute).transpose()?;
         config.path = config.path.iter().map(absolute).collect::<io::Result<_>>()?;
         config.logs = config.logs.map(absolute).transpose()?;
+        for directory in config.mounts.values_mut() {
+            *directory = absolute(&directory)?;
+        }
 
         let registered = config.register.then(|| (Arc::clone(&api), config.name.clone()));
         let agent = Arc::new(Agent::new(config, api, events)?);

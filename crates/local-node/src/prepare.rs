@@ -76,7 +76,8 @@ pub(super) fn prepare(
 ) -> Result<Preparation, PrepareError> {
     let mut env = declared_environment(container, sources)?;
     env.replace_names(names);
-    let mounts = mounts(container, sources.pod, &sources.contents, &host_variables.folders)?;
+    let folders = &host_variables.folders;
+    let mounts = mounts(container, sources.pod, &sources.contents, folders, config)?;
     env.replace_paths(|value| replace_paths(value, &mounts));
     add_host_variables(&mut env, sources, config, host_variables);
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
@@ -181,13 +182,14 @@ pub(super) fn mounts(
     pod: &Pod,
     contents: &ConfigData,
     folders: &Folders,
+    config: &NodeConfig,
 ) -> Result<Vec<Mount>, ConfigError> {
     let Some(spec) = &pod.spec else {
         return Ok(Vec::new());
     };
     let namespace = pod.namespace().unwrap_or_default();
     let folder = folders.volumes(&namespace, &pod.name_any());
-    volumes::mounts(container, spec, contents, &folder)
+    volumes::mounts(container, spec, contents, &folder, &config.mounts)
 }
 
 fn add_host_variables(

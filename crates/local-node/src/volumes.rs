@@ -1,4 +1,5 @@
-//! ConfigMaps and Secrets that a container mounts. Here they are files in the pod's folder, and paths are replaced.
+//! Volumes that a container mounts. ConfigMaps and Secrets are files in the pod's folder, other volumes are the
+//! directories that the node was given for them. Paths are replaced.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -6,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::{Container, KeyToPath, PodSpec, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, KeyToPath, PodSpec, Volume};
 
 use super::env_values::{ConfigData, ConfigError, ConfigRef, missing};
 use super::environment::{Difference, FILES_ARE_ELSEWHERE, PodPart};
@@ -149,10 +150,13 @@ pub(super) fn rewrite(before: &[Mount], now: &[Mount]) -> io::Result<()> {
 
 /// Returns the ConfigMaps and Secrets that the container mounts.
 pub(super) fn mounted<'a>(container: &'a Container, pod: &'a PodSpec) -> impl Iterator<Item = ConfigRef> {
-    sources(container, pod).map(|(_, source)| source.store)
+    let volumes = volumes(pod);
+    let mounts = container.volume_mounts.iter().flatten();
+    mounts.filter_map(move |mount| Some(Source::of(volumes.get(mount.name.as_str())?)?.store))
 }
 
-/// Returns the container's mounts, each in a folder of its volume below `folder`.
+/// Returns the container's mounts, each in a folder of its volume below `folder`, or in the directory that was given for
+/// its volume.
 ///
 /// # Errors
 /// A ConfigMap, Secret or key is missing and not optional.
@@ -161,11 +165,18 @@ pub(super) fn mounts(
     pod: &PodSpec,
     contents: &ConfigData,
     folder: &Path,
+    given: &BTreeMap<String, PathBuf>,
 ) -> Result<Vec<Mount>, ConfigError> {
-    let mount = |(mount, source): (&VolumeMount, Source<'_>)| {
-        let directory = folder.join(&mount.name);
+    let volumes = volumes(pod);
+    let mounts = container.volume_mounts.iter().flatten();
+    let all = mounts.filter_map(|mount| {
+        let volume = volumes.get(mount.name.as_str())?;
+        let (directory, files) = match given.get(&mount.name) {
+            Some(given) => (given.clone(), Ok(Vec::new())),
+            None => (folder.join(&mount.name), Source::of(volume)?.files(contents)),
+        };
         let part = mount.sub_path.as_deref().unwrap_or_default();
-        Ok(Mount {
+        Some(files.map(|files| Mount {
             pod: mount.mount_path.trim_end_matches('/').to_owned(),
             local: if part.is_empty() {
                 directory.clone()
@@ -173,24 +184,15 @@ pub(super) fn mounts(
                 directory.join(part)
             },
             directory,
-            files: source.files(contents)?,
-        })
-    };
-    sources(container, pod).map(mount).collect()
+            files,
+        }))
+    });
+    all.collect()
 }
 
-fn sources<'a>(
-    container: &'a Container,
-    pod: &'a PodSpec,
-) -> impl Iterator<Item = (&'a VolumeMount, Source<'a>)> {
-    let volumes: BTreeMap<_, _> = pod
-        .volumes
-        .iter()
-        .flatten()
-        .map(|v| (v.name.as_str(), v))
-        .collect();
-    let mounts = container.volume_mounts.iter().flatten();
-    mounts.filter_map(move |mount| Some((mount, Source::of(volumes.get(mount.name.as_str())?)?)))
+fn volumes(pod: &PodSpec) -> BTreeMap<&str, &Volume> {
+    let volumes = pod.volumes.iter().flatten();
+    volumes.map(|volume| (volume.name.as_str(), volume)).collect()
 }
 
 /// Returns the text with every path below a mount replaced by the path of the files, or `None` if it contains none.
@@ -234,9 +236,11 @@ mod tests {
             {"name": "key", "secret": {"secretName": "key"}},
             {"name": "maybe", "secret": {"secretName": "key", "optional": true}},
             {"name": "scratch", "emptyDir": {}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
         ]}))
         .unwrap();
-        mounts(&container, &pod, contents, Path::new("/pods/job-0"))
+        let given = BTreeMap::from([("data".to_owned(), PathBuf::from("/home/me/data"))]);
+        mounts(&container, &pod, contents, Path::new("/pods/job-0"), &given)
     }
 
     fn config(entries: &[(&str, &str)]) -> ConfigData {
@@ -255,6 +259,7 @@ mod tests {
                 {"name": "all", "mountPath": "/all/"}, {"name": "some", "mountPath": "/some"},
                 {"name": "some", "mountPath": "/etc/hosts.deny", "subPath": "hosts"},
                 {"name": "maybe", "mountPath": "/maybe"}, {"name": "scratch", "mountPath": "/scratch"},
+                {"name": "data", "mountPath": "/data"}, {"name": "data", "mountPath": "/train", "subPath": "train"},
             ]),
         )
         .unwrap();
@@ -280,6 +285,8 @@ mod tests {
                 ("/some", "/pods/job-0/some", some.to_owned()),
                 ("/etc/hosts.deny", "/pods/job-0/some/hosts", some.to_owned()),
                 ("/maybe", "/pods/job-0/maybe", String::new()),
+                ("/data", "/home/me/data", String::new()),
+                ("/train", "/home/me/data/train", String::new()),
             ]
         );
     }

@@ -1,5 +1,7 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
+mod local;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,6 +23,8 @@ pub(crate) struct Checked {
     pub(crate) findings: Vec<Finding>,
     /// The valid jobs, in the files' order.
     pub(crate) jobs: Vec<Job>,
+    /// The ConfigMaps and Secrets, if the jobs are to run on this machine.
+    pub(crate) config: Vec<Value>,
     /// True if a file could not be read.
     pub(crate) is_unreadable: bool,
 }
@@ -63,23 +67,21 @@ pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
     check_except(kinds, arguments, |_| false)
 }
 
+/// Reads and checks the files of jobs that are to run on this machine. Returns the ConfigMaps and Secrets of the files as
+/// well. Errors are also jobs that could not start here.
+pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
+    let mut checker = Checker::new(kinds);
+    checker.is_for_this_machine = true;
+    checker.arguments(arguments, |_| false)
+}
+
 /// Reads and checks the files that `arguments` name, except files in directories whose names are excluded.
 pub(crate) fn check_except(
     kinds: &Kinds,
     arguments: &[PathBuf],
     is_excluded: impl Fn(&str) -> bool,
 ) -> Checked {
-    let mut checker = Checker::new(kinds);
-    let sources = sources(arguments).filter(|source| !source.is_found || !is_excluded(&source.name));
-    let mut sources = sources.peekable();
-    while let Some(source) = sources.next() {
-        let argument = source.argument;
-        checker.source(source);
-        if sources.peek().is_none_or(|next| next.argument != argument) {
-            checker.end_of_argument(&arguments[argument]);
-        }
-    }
-    checker.checked
+    Checker::new(kinds).arguments(arguments, is_excluded)
 }
 
 /// Reads and checks files as [`check`] does, and prints the errors and notes. Returns the jobs if all of them are valid.
@@ -133,6 +135,7 @@ struct Checker {
     file: String,
     /// True if the file was found in a directory, so that it need not be meant for this program.
     is_found: bool,
+    is_for_this_machine: bool,
     /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
     /// The jobs by kind, namespace and name, with their places.
@@ -147,15 +150,30 @@ impl Checker {
             kinds: kinds.clone(),
             file: String::new(),
             is_found: false,
+            is_for_this_machine: false,
             has_job: false,
             places: BTreeMap::new(),
             patches: Patches::default(),
             checked: Checked {
                 findings: Vec::new(),
                 jobs: Vec::new(),
+                config: Vec::new(),
                 is_unreadable: false,
             },
         }
+    }
+
+    fn arguments(mut self, arguments: &[PathBuf], is_excluded: impl Fn(&str) -> bool) -> Checked {
+        let sources = sources(arguments).filter(|source| !source.is_found || !is_excluded(&source.name));
+        let mut sources = sources.peekable();
+        while let Some(source) = sources.next() {
+            let argument = source.argument;
+            self.source(source);
+            if sources.peek().is_none_or(|next| next.argument != argument) {
+                self.end_of_argument(&arguments[argument]);
+            }
+        }
+        self.checked
     }
 
     fn source(&mut self, source: Source) {
@@ -317,6 +335,9 @@ impl Checker {
     }
 
     fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
+        if self.is_for_this_machine && api_version == "v1" && matches!(kind, "ConfigMap" | "Secret") {
+            return self.checked.config.push(node.to_json());
+        }
         let name = node.get("metadata").and_then(|m| m.text("name"));
         let problem = format!(
             "{kind} {} of {api_version} is not a training job and is skipped",
@@ -333,7 +354,16 @@ impl Checker {
                 self.field_findings(Severity::Error, node, errors);
             }
             Ok(checked) => {
-                self.field_findings(Severity::Warning, node, checked.warnings);
+                let (refused, warnings): (Vec<_>, Vec<_>) =
+                    checked.warnings.into_iter().partition(|warning| {
+                        // The API rejects a pod without the volume of a mount, and no webhook adds the volume here.
+                        self.is_for_this_machine && warning.path.contains(".volumeMounts[")
+                    });
+                self.field_findings(Severity::Warning, node, warnings);
+                self.field_findings(Severity::Error, node, refused);
+                if self.is_for_this_machine {
+                    self.field_findings(Severity::Error, node, local::errors(&kind, &checked.object));
+                }
                 self.note_generated_name(node, &checked.object);
                 let origin = format!("{}:{}", self.file, node.at.line);
                 let text = |field: &str| checked.object["metadata"][field].as_str().unwrap_or("default");
@@ -401,7 +431,13 @@ impl Checker {
         }
     }
 
-    fn field_findings(&mut self, severity: Severity, node: &Node, errors: FieldErrors) {
+    fn field_findings(
+        &mut self,
+        severity: Severity,
+        node: &Node,
+        errors: impl IntoIterator<Item = FieldError>,
+    ) {
+        let errors: Vec<FieldError> = errors.into_iter().collect();
         let is_boolean =
             |e: &FieldError| e.problem.ends_with("(is true)") || e.problem.ends_with("(is false)");
         let positions = errors.iter().any(is_boolean).then(|| node.positions());

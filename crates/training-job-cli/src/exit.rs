@@ -36,6 +36,19 @@ impl Failure {
     pub fn new(what: &str, why: impl fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }
+
+    /// Returns the failure of `what` with all causes of the error, except those that an earlier text contains.
+    pub(crate) fn of_error(what: &str, error: &anyhow::Error) -> Self {
+        let mut text = String::new();
+        for cause in error.chain().map(ToString::to_string) {
+            match text.contains(&cause) {
+                true => {}
+                false if text.is_empty() => text = cause,
+                false => text = format!("{text}: {cause}"),
+            }
+        }
+        Self::new(what, text)
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -47,5 +60,25 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_the_text_contains_is_not_repeated() {
+        let cause = || io::Error::from(io::ErrorKind::NotFound);
+        let error = anyhow::Error::new(cause())
+            .context("no config: entity not found")
+            .context("no client");
+        let failure = Failure::of_error("local run", &error);
+        assert_eq!(
+            failure.to_string(),
+            "local run: no client: no config: entity not found"
+        );
+        let failure = Failure::of_error("local run", &cause().into());
+        assert_eq!(failure.to_string(), "local run: entity not found");
     }
 }

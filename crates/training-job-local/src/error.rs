@@ -50,7 +50,7 @@ pub enum RunError {
         name: String,
     },
     /// The in-memory API rejected an object.
-    #[error("the in-memory API rejected {what}: {error}")]
+    #[error("the in-memory API rejected {what}: {}", reason(.error))]
     Refused {
         /// A description of the object.
         what: String,
@@ -70,6 +70,14 @@ impl RunError {
     /// Returns true if the jobs are the cause, and not the machine: usually exit code 2.
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Node(_) | Self::Refused { .. })
+    }
+}
+
+/// Returns the message of the API alone, because the error repeats it with all fields of the response.
+fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        error => error.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -34,6 +35,8 @@ pub struct Jobs {
     kinds: Vec<LocalKind>,
     /// The jobs, each with the index of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
+    /// The ConfigMaps and Secrets.
+    config: Vec<DynamicObject>,
     accelerators: Accelerators,
 }
 
@@ -65,7 +68,8 @@ impl Jobs {
         self
     }
 
-    /// Adds the jobs of all documents of a manifest. Their kinds must have been added before.
+    /// Adds the jobs, ConfigMaps and Secrets of all documents of a manifest. The kinds of the jobs must have been added
+    /// before.
     ///
     /// # Errors
     /// [`RunError::Manifest`] with all errors: the text is not YAML, an object is not a valid job of an added kind, or
@@ -93,10 +97,11 @@ impl Jobs {
         }
     }
 
-    /// Adds a job.
+    /// Adds a job, or a ConfigMap or Secret for jobs. Fields that only an API server sets are ignored, so that the object
+    /// may come from a cluster.
     ///
     /// # Errors
-    /// The object is not a valid job of an added kind, or another job, of any kind, has the same name. Their pods would
+    /// The object is not a valid job of an added kind or a ConfigMap or Secret, or another job, of any kind, has the same name. Their pods would
     /// have the same names.
     pub fn job(mut self, object: &Value) -> Result<Self, RunError> {
         self.add(object)?;
@@ -106,6 +111,10 @@ impl Jobs {
     fn add(&mut self, object: &Value) -> Result<(), RunError> {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let kind = text("kind");
+        if text("apiVersion") == "v1" && matches!(kind, "ConfigMap" | "Secret") {
+            self.config.push(config(kind, object)?);
+            return Ok(());
+        }
         let group = text("apiVersion").split('/').next();
         let has_name = |k: &LocalKind| k.kind.name() == kind;
         let is_its = |k: &LocalKind| has_name(k) && Some(k.kind.resource.group.as_str()) == group;
@@ -186,6 +195,9 @@ impl Jobs {
         let node = Node::start(backend.client.clone(), config, send)?;
         let Backend { client, operator, .. } = backend;
         let mut run = Run::new(client, progress, node, operator, changes, output);
+        for object in &self.config {
+            run.create_config(object).await?;
+        }
         for (place, job) in &self.jobs {
             run.create_job(&self.kinds[*place].kind.resource, job).await?;
         }
@@ -256,7 +268,42 @@ fn check(kind: &DynKind, object: &Value) -> Result<DynamicObject, FieldErrors> {
         );
         return Err(errors);
     }
-    Ok(serde_json::from_value(checked.object)?)
+    Ok(serde_json::from_value(as_new(checked.object))?)
+}
+
+/// Returns a ConfigMap or Secret of a manifest.
+fn config(kind: &str, object: &Value) -> Result<DynamicObject, RunError> {
+    let is_valid = match kind {
+        "Secret" => serde_json::from_value::<Secret>(object.clone()).map(drop),
+        _ => serde_json::from_value::<ConfigMap>(object.clone()).map(drop),
+    };
+    let new = is_valid.and_then(|()| serde_json::from_value(as_new(object.clone())));
+    new.map_err(|error| RunError::Invalid {
+        kind: kind.to_owned(),
+        name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        errors: error.into(),
+    })
+}
+
+/// The fields of the metadata that an API server sets. Owners do not exist here.
+const SET_BY_API_SERVER: [&str; 9] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Returns an object, which may have been exported from a cluster, as it was before it was created there.
+fn as_new(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !SET_BY_API_SERVER.contains(&key.as_str()));
+    }
+    object
 }
 
 /// Returns the errors of a document, each with the line of its field.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::core::v1::{Event as JobEvent, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event as JobEvent, Pod, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
@@ -143,10 +143,23 @@ impl Run {
         job: &DynamicObject,
     ) -> Result<(), RunError> {
         self.progress.add_job(job);
-        let api = Api::namespaced_with(self.client.clone(), &namespace_of(job), resource);
-        let created = api.create(&PostParams::default(), job).await;
+        self.create(resource, job).await
+    }
+
+    /// Creates a ConfigMap or Secret.
+    pub(super) async fn create_config(&mut self, object: &DynamicObject) -> Result<(), RunError> {
+        let resource = match &object.types {
+            Some(types) if types.kind == "Secret" => ApiResource::erase::<Secret>(&()),
+            _ => ApiResource::erase::<ConfigMap>(&()),
+        };
+        self.create(&resource, object).await
+    }
+
+    async fn create(&self, resource: &ApiResource, object: &DynamicObject) -> Result<(), RunError> {
+        let api = Api::namespaced_with(self.client.clone(), &namespace_of(object), resource);
+        let created = api.create(&PostParams::default(), object).await;
         created.map(drop).map_err(|error| RunError::Refused {
-            what: format!("{} {}", resource.kind, job.name_any()),
+            what: format!("{} {}", resource.kind, object.name_any()),
             error,
         })
     }

@@ -49,7 +49,7 @@ fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Fai
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let checked = check::check(kinds, &arguments.files);
+    let checked = check::check_for_this_machine(kinds, &arguments.files);
     report::print_all(&checked.findings);
     if !checked.is_valid() {
         return Ok(exit::bad_input());
@@ -60,8 +60,14 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let mut plans = Vec::new();
     for job in &checked.jobs {
         plans.push(run::JobPlan::new(job, &settings)?);
+    }
+    for object in checked
+        .config
+        .iter()
+        .chain(checked.jobs.iter().map(|job| &job.object))
+    {
         jobs = jobs
-            .job(&job.object)
+            .job(object)
             .map_err(|error| Failure::new("local run", error))?;
     }
     // The output has what concerns the jobs.
@@ -91,5 +97,5 @@ fn block_on(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime
         .block_on(work)
-        .map_err(|error| Failure::new(command, format!("{error:#}")))
+        .map_err(|error| Failure::of_error(command, &error))
 }

@@ -1,9 +1,10 @@
 //! The options for processes that `local run` and `local node` share.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use local_node::{LogLine, NodeConfig, Prepared};
 
 use crate::kinds::Kinds;
@@ -30,6 +31,11 @@ pub struct ProcessArgs {
     #[arg(long, value_name = "DIR")]
     pub path: Vec<PathBuf>,
 
+    /// A directory of this machine for a volume of the pods, by the volume's name; paths below its mount path are
+    /// replaced in commands, arguments and environment values, but not in programs; may be repeated
+    #[arg(long, value_name = "VOLUME=DIR", value_parser = mount)]
+    pub mount: Vec<(String, PathBuf)>,
+
     /// Write each replica's output to a file in DIR as well
     #[arg(long, value_name = "DIR")]
     pub keep_logs: Option<PathBuf>,
@@ -37,6 +43,15 @@ pub struct ProcessArgs {
     /// Show how each process differs from the same container in a cluster
     #[arg(long)]
     pub why: bool,
+}
+
+fn mount(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((volume, directory)) if !volume.is_empty() && !directory.is_empty() => {
+            Ok((volume.to_owned(), directory.into()))
+        }
+        _ => Err("must be the name of a volume and a directory, such as data=./data".to_owned()),
+    }
 }
 
 impl ProcessArgs {
@@ -50,8 +65,16 @@ impl ProcessArgs {
                 venv.display()
             );
         }
-        match self.path.iter().find(|path| !path.is_dir()) {
-            Some(path) => bail!("--path: the directory {} does not exist", path.display()),
+        let paths = self.path.iter().map(|path| ("--path", path));
+        let mut directories = paths.chain(self.mount.iter().map(|(_, directory)| ("--mount", directory)));
+        if let Some((option, path)) = directories.find(|(_, path)| !path.is_dir()) {
+            bail!("{option}: the directory {} does not exist", path.display());
+        }
+        match &self.keep_logs {
+            Some(logs) => check_writable(logs).map_err(|error| {
+                let logs = logs.display();
+                anyhow!("--keep-logs: files cannot be written to {logs}: {error}; name another directory")
+            }),
             None => Ok(()),
         }
     }
@@ -59,7 +82,7 @@ impl ProcessArgs {
     /// Returns the variables of `--env-file` and `--env`. The last one of a name counts.
     fn variables(&self) -> anyhow::Result<Vec<(String, String)>> {
         let file = self.env_file.as_ref().map(|file| {
-            let text = std::fs::read_to_string(file);
+            let text = fs::read_to_string(file);
             text.with_context(|| format!("--env-file: {}", file.display()))
         });
         let file = file.transpose()?.unwrap_or_default();
@@ -92,6 +115,7 @@ impl ProcessArgs {
         config.path = self.path.clone();
         config.venv = self.venv.clone().or(of_workdir);
         config.env = self.variables()?;
+        config.mounts = self.mount.iter().cloned().collect();
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
             .iter()
@@ -99,6 +123,14 @@ impl ProcessArgs {
             .collect();
         Ok(config)
     }
+}
+
+/// Creates the directory if it does not exist, and checks that files can be created in it.
+fn check_writable(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let file = directory.join(format!(".writable-{}", std::process::id()));
+    fs::write(&file, "")?;
+    fs::remove_file(&file)
 }
 
 /// Returns the prefix of a line of output: `pod`, followed by the container if the pod has several.

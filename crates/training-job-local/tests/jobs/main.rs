@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bad_manifest;
+mod files;
 mod panics;

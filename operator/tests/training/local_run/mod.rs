@@ -4,6 +4,7 @@
 mod clean_up;
 mod collective;
 mod compact;
+mod inputs;
 mod kill;
 mod launcher;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use training_operator_testing::local_run::manifest::{Manifest, examples};
 use training_operator_testing::local_run::run::Run;
 use training_operator_testing::local_run::trial::{Trial, local_run, train};
@@ -158,20 +158,7 @@ fn a_line_that_overwrites_itself_is_shown_before_its_end() {
     assert_eq!(bar, ["worker-0 | 10%", "worker-0 | 60%", "worker-0 | 100%"]);
 }
 
-/// There is no image that could provide a command.
-#[test]
-fn a_container_without_a_command_ends_the_run() {
-    let trial = Trial::new();
-    let job = Manifest::shell("bare", 2, "").command(&Value::Null);
-    let ended = trial.run(&job).end();
-    ended.expect_code(1);
-    let line = ended.err.join("\n");
-    // Either worker may be the first.
-    assert!(line.contains("bare-worker-"), "{line}");
-    assert!(line.contains("set `command` in container \"mxnet\""), "{line}");
-}
-
-/// No ConfigMap can be created in this API.
+/// Nothing can create the ConfigMap in this API.
 #[test]
 fn a_value_that_cannot_be_had_ends_the_run() {
     let trial = Trial::new();

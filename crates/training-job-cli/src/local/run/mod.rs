@@ -1,6 +1,7 @@
 //! `local run`: runs jobs with the operator, an in-memory Kubernetes API and a node agent in one
 //! process. The replicas are processes of this machine.
 
+mod not_applied;
 mod output;
 mod plan;
 mod progress;
@@ -9,16 +10,18 @@ mod summary;
 mod table;
 mod terminal;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::bail;
 use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
-use training_job_local::{Jobs, Run, RunEvent};
+use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 
 use super::processes::ProcessArgs;
 use super::signals::Signals;
@@ -33,11 +36,13 @@ use progress::Progress;
 
 const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
-pulled: the containers' commands run on this machine.
+pulled: the containers' commands run on this machine. ConfigMaps and Secrets of the files are
+created, and their files are mounted. Jobs may be exported from a cluster (kubectl get -o yaml).
 
 Examples:
   {program} local run job.yaml --venv .venv
   {program} local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
+  {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
   {program} local run job.yaml --why
 
 Exit codes:
@@ -99,7 +104,7 @@ enum RunEnd {
 /// Runs the jobs. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
 ///
 /// # Errors
-/// The node cannot start on this machine, or the API rejects a job.
+/// The node cannot start on this machine, the API rejects a job, or the output cannot be written.
 pub(super) async fn run(
     args: &Args,
     kinds: &Kinds,
@@ -107,9 +112,11 @@ pub(super) async fn run(
     plans: Vec<JobPlan>,
 ) -> anyhow::Result<ExitCode> {
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
-    let mut signals = Signals::listen()?;
-    let run = jobs.start(config).await?;
     let progress = Progress::new(plans, kinds);
+    check_mounts(&config, &progress)?;
+    let mut signals = Signals::listen()?;
+    let ignored = ignored_settings(&config, &progress);
+    let run = jobs.start(config).await?;
     let is_terminal = std::io::stdout().is_terminal();
     let end = args
         .timeout
@@ -125,6 +132,7 @@ pub(super) async fn run(
         "images are not pulled: commands run on this machine, in {}",
         workdir(args).display()
     ));
+    ignored.iter().for_each(|line| session.output.note(line));
     let end = session.run_until_end(args, &mut signals).await;
 
     session.run.stop();
@@ -139,7 +147,9 @@ pub(super) async fn run(
     if !stopped {
         output.note("killed");
     }
-    terminal::write(&summary::text(&run, &progress));
+    if let Some(error) = output.finish(&summary::text(&run, &progress)) {
+        bail!("standard output: {error}");
+    }
     Ok(match end {
         RunEnd::Finished if run.succeeded() => ExitCode::SUCCESS,
         RunEnd::Finished => {
@@ -165,6 +175,37 @@ pub(super) fn jobs(kinds: &Kinds) -> Jobs {
     kinds.iter().fold(Jobs::default(), |jobs, kind| {
         jobs.dyn_kind(kind.dyn_kind.clone(), kind.adjust_env)
     })
+}
+
+/// Returns a line for each job with settings that its processes do not get.
+fn ignored_settings(config: &NodeConfig, progress: &Progress) -> Vec<String> {
+    let jobs: Vec<_> = progress.planned_pods().collect();
+    let is_given = |volume: &str| config.mounts.contains_key(volume);
+    let lines = jobs.iter().filter_map(|(job, pods)| {
+        let line = not_applied::line(pods, is_given, |path| path.is_dir())?;
+        Some(match jobs.len() {
+            1 => line,
+            _ => format!("{job}: {line}"),
+        })
+    });
+    lines.collect()
+}
+
+/// # Errors
+/// No pod has the volume of a `--mount`.
+fn check_mounts(config: &NodeConfig, progress: &Progress) -> anyhow::Result<()> {
+    let pods = progress.planned_pods().flat_map(|(_, pods)| pods);
+    let specs = pods.filter_map(|(_, pod)| pod.spec.as_ref());
+    let volumes = specs.flat_map(|spec| spec.volumes.iter().flatten());
+    let volumes: BTreeSet<&str> = volumes.map(|volume| volume.name.as_str()).collect();
+    match config.mounts.keys().find(|name| !volumes.contains(name.as_str())) {
+        None => Ok(()),
+        Some(name) if volumes.is_empty() => bail!("--mount: no pod has a volume {name:?}, or any other"),
+        Some(name) => {
+            let known = volumes.into_iter().collect::<Vec<_>>().join(", ");
+            bail!("--mount: no pod has a volume {name:?}; use one of {known}")
+        }
+    }
 }
 
 fn workdir(args: &Args) -> PathBuf {

@@ -1,5 +1,6 @@
 //! The output while jobs run: on a terminal a live table below the replicas' lines, elsewhere plain lines.
 
+use std::io;
 use std::time::Instant;
 
 use local_node::{NodeEvent, Prepared};
@@ -24,6 +25,8 @@ pub(super) struct Output {
     /// one space.
     width: usize,
     silence: Silence,
+    /// The first failed write, except one to a reader that has gone.
+    failure: Option<io::Error>,
 }
 
 /// The maximum width to which the names before lines are padded.
@@ -45,6 +48,7 @@ impl Output {
             table,
             why,
             silence: Silence::new(Instant::now()),
+            failure: None,
         }
     }
 
@@ -100,21 +104,40 @@ impl Output {
     pub(super) fn draw(&mut self, jobs: &[JobLine], progress: &Progress) {
         if let Some(table) = &mut self.table {
             let (roles, troubled) = (progress.role_rows(), progress.troubled_rows());
-            table.draw(|rows, columns| table::live(jobs, &roles, &troubled, rows, columns));
+            let written = table.draw(|rows, columns| table::live(jobs, &roles, &troubled, rows, columns));
+            self.check(written);
         }
     }
 
     /// Removes the table. Later output is plain lines.
     pub(super) fn close(&mut self) {
         if let Some(table) = self.table.take() {
-            table.close();
+            let written = table.close();
+            self.check(written);
         }
+    }
+
+    /// Prints the text at the end of the run. Returns the first failed write of the whole run, if any.
+    pub(super) fn finish(mut self, text: &str) -> Option<io::Error> {
+        self.check(terminal::write(text));
+        self.failure
+    }
+
+    /// Records a failed write. The run continues, and also without a reader.
+    fn check(&mut self, written: io::Result<()>) {
+        let failure = written
+            .err()
+            .filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        self.failure = self.failure.take().or(failure);
     }
 
     fn print(&mut self, name: &str, text: &str) {
         match &mut self.table {
             Some(table) => table.add_line(name, text),
-            None => terminal::write(&format!("{name}{text}\n")),
+            None => {
+                let written = terminal::write(&format!("{name}{text}\n"));
+                self.check(written);
+            }
         }
     }
 

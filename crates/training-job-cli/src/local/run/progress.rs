@@ -93,6 +93,14 @@ impl Progress {
         self.plans.iter().find(|plan| plan.name == job)
     }
 
+    /// Returns the pods of each job before it runs, with their roles.
+    pub(super) fn planned_pods(&self) -> impl Iterator<Item = (&str, Vec<(String, &Pod)>)> {
+        self.plans.iter().map(|plan| {
+            let pods = plan.pods.iter().map(|pod| (self.identify(pod).0.role, pod));
+            (plan.name.as_str(), pods.collect())
+        })
+    }
+
     /// Returns the greatest width of the names before the output of processes.
     pub(super) fn writer_width(&self) -> usize {
         let writers = self.plans.iter().flat_map(JobPlan::writers);

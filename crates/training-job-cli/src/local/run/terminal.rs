@@ -55,13 +55,13 @@ impl LiveTable {
 
     /// Draws the new lines and the table if anything has changed. `table` gets the numbers of rows and columns of the
     /// terminal.
-    pub(super) fn draw(&mut self, table: impl Fn(usize, usize) -> Vec<String>) {
+    pub(super) fn draw(&mut self, table: impl Fn(usize, usize) -> Vec<String>) -> io::Result<()> {
         let (rows, columns) = size();
         let updates = self.updates.values().take(MAX_UPDATES.min(rows / UPDATES_SHARE));
         let updates = updates.map(|line| line.chars().take(columns).collect());
         let table: Vec<String> = updates.chain(table(rows, columns)).collect();
         if self.lines.is_empty() && table == self.rows {
-            return;
+            return Ok(());
         }
         let mut text = self.erase();
         text.push_str(&std::mem::take(&mut self.lines));
@@ -71,13 +71,13 @@ impl LiveTable {
         }
         self.drawn = table.len();
         self.rows = table;
-        write(&text);
+        write(&text)
     }
 
     /// Draws the last lines and removes the table.
-    pub(super) fn close(mut self) {
+    pub(super) fn close(mut self) -> io::Result<()> {
         let text = self.erase() + &self.lines;
-        write(&text);
+        write(&text)
     }
 
     /// Returns the escape sequence that erases the table, and the `^C` that the terminal may have written after it.
@@ -97,9 +97,8 @@ fn size() -> (usize, usize) {
     })
 }
 
-/// Writes to standard output in one piece, so that no half-drawn table is visible. Errors are ignored, because the
-/// run continues without a reader.
-pub(super) fn write(text: &str) {
+/// Writes to standard output in one piece, so that no half-drawn table is visible.
+pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
