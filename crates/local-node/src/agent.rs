@@ -1,7 +1,7 @@
 //! State shared by the tasks of all pods.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -21,6 +21,7 @@ use super::event::NodeEvent;
 use super::exec::Folders;
 use super::guard::Guard;
 use super::host_names::{Domain, HostNames};
+use super::logs::LogFile;
 use super::prepare::{HostVariables, Preparation, PrepareError, mounts, prepare};
 use super::resources::Machine;
 use super::volumes::{Mount, mounted};
@@ -297,9 +298,8 @@ impl Agent {
         }
     }
 
-    /// Opens a file for the output of a container's next run. Returns `None` if logs are not stored or the file
-    /// cannot be created.
-    pub(super) fn log_file(&self, at: &PodRef, container: Option<&str>) -> Option<File> {
+    /// Returns the file for the output of a container's next run. Returns `None` if logs are not stored.
+    pub(super) fn log_file(&self, at: &PodRef, container: Option<&str>) -> Option<LogFile> {
         let mut directory = self.config.logs.clone()?;
         if self.config.namespace.is_none() {
             directory.push(&at.namespace);
@@ -319,9 +319,7 @@ impl Agent {
         } else {
             format!("{stem}.{run}.log")
         };
-        let file = fs::create_dir_all(&directory).and_then(|()| File::create(directory.join(name)));
-        file.inspect_err(|error| tracing::warn!(pod = at.name, %error, "the output is not stored"))
-            .ok()
+        Some(LogFile::new(directory.join(name)))
     }
 }
 

@@ -18,6 +18,26 @@ pub enum NodeEvent {
     Log(LogLine),
     /// A pod's phase, or the reason that it waits, has changed.
     Phase(PodPhase),
+    /// The file for a process's output cannot be written any more.
+    LogLost(LogLost),
+}
+
+/// A file of a process's output that cannot be written any more. The output is still sent as [`NodeEvent::Log`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLost {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// The error of the first failed write.
+    pub error: String,
+}
+
+/// For people: `the rest of its log is not stored: No space left on device`.
+impl fmt::Display for LogLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the rest of its log is not stored: {}", self.error)
+    }
 }
 
 /// A container about to be started, with its differences from the same container in a cluster.

@@ -96,7 +96,7 @@ pub use config::{
     AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,
 };
 pub use environment::{Difference, Environment, PodPart};
-pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
+pub use event::{LogLine, LogLost, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};
 pub use node_object::{NodeNameError, check_node_name, default_node_name};
 

@@ -1,8 +1,9 @@
 //! The output of processes: split into lines, kept as a tail, written to files.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// The longest line that is sent in one piece, in bytes.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -116,11 +117,38 @@ impl Tail {
     }
 }
 
+/// The file for the output of one run of a container. It is created with the first line.
+#[derive(Debug)]
+pub(super) enum LogFile {
+    Missing(PathBuf),
+    Open(File),
+}
+
+impl LogFile {
+    /// Removes the file of an earlier run of the agent.
+    pub(super) fn new(path: PathBuf) -> Self {
+        // A file that cannot be removed cannot be written either, and the first line reports that.
+        let _ = fs::remove_file(&path);
+        Self::Missing(path)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Self::Missing(path) = self {
+            fs::create_dir_all(path.parent().unwrap_or(path))?;
+            *self = Self::Open(File::create(path)?);
+        }
+        match self {
+            Self::Missing(_) => Ok(()),
+            Self::Open(file) => file.write_all(bytes),
+        }
+    }
+}
+
 /// The output of one run of a container: the tail for its status, and the file for the user.
 #[derive(Debug, Default)]
 pub(super) struct RunLog {
     pub(super) tail: Tail,
-    pub(super) file: Option<File>,
+    pub(super) file: Option<LogFile>,
 }
 
 impl RunLog {
@@ -133,7 +161,7 @@ impl RunLog {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut bytes = line.bytes.clone();
         bytes.extend(line.ended.then_some(b'\n'));
-        let written = file.write_all(&bytes);
+        let written = file.write(&bytes);
         if written.is_err() {
             self.file = None;
         }

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::event::{LogLine, NodeEvent, Stream};
+use super::event::{LogLine, LogLost, NodeEvent, Stream};
 use super::exec::Opened;
 use super::guard::{Group, Guard};
 use super::launch::Launch;
@@ -246,7 +246,12 @@ impl Reader {
             .unwrap_or_else(PoisonError::into_inner)
             .write(line);
         if let Err(error) = written {
-            tracing::warn!(pod = self.line.pod, %error, "the log file cannot be written any more");
+            let lost = LogLost {
+                namespace: self.line.namespace.clone(),
+                pod: self.line.pod.clone(),
+                error: error.to_string(),
+            };
+            let _ = self.events.send(NodeEvent::LogLost(lost)).await;
         }
         self.send(line.text(), false).await;
     }

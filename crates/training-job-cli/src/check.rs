@@ -1,5 +1,6 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
+mod assignment;
 mod local;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
 use crate::kustomization::Patches;
 use crate::report;
+
+pub(crate) use assignment::Assignment;
 
 /// The findings and the valid jobs of a command's file arguments.
 #[derive(Debug)]
@@ -68,10 +71,11 @@ pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
 }
 
 /// Reads and checks the files of jobs that are to run on this machine. Returns the ConfigMaps and Secrets of the files as
-/// well. Errors are also jobs that could not start here.
-pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
+/// well. Errors are also jobs that could not start here. Before the check, `set` changes each job.
+pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf], set: &[Assignment]) -> Checked {
     let mut checker = Checker::new(kinds);
     checker.is_for_this_machine = true;
+    checker.assignments = set.to_vec();
     checker.arguments(arguments, |_| false)
 }
 
@@ -136,6 +140,8 @@ struct Checker {
     /// True if the file was found in a directory, so that it need not be meant for this program.
     is_found: bool,
     is_for_this_machine: bool,
+    /// Changes of each job before its check.
+    assignments: Vec<Assignment>,
     /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
     /// The jobs by kind, namespace and name, with their places.
@@ -151,6 +157,7 @@ impl Checker {
             file: String::new(),
             is_found: false,
             is_for_this_machine: false,
+            assignments: Vec::new(),
             has_job: false,
             places: BTreeMap::new(),
             patches: Patches::default(),
@@ -348,7 +355,16 @@ impl Checker {
 
     fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
-        match kind.check(&node.to_json()) {
+        let mut object = node.to_json();
+        let assignments = self.assignments.iter();
+        let mut failed =
+            assignments.filter_map(|set| Some((set.path.clone(), set.apply(&mut object).err()?)));
+        if let Some((path, problem)) = failed.next() {
+            let at = node.positions().nearest(&path);
+            return self.error(Some(at), &path, problem, "change the path of --set");
+        }
+        drop(failed);
+        match kind.check(&object) {
             Err(errors) => {
                 let errors = self.with_fields_of_other_kinds(&kind, errors);
                 self.field_findings(Severity::Error, node, errors);

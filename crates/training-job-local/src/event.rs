@@ -50,6 +50,7 @@ impl RunEvent {
                 None => format!("{} | {}", log.pod, log.text),
             }),
             Self::Node(NodeEvent::Phase(phase)) => Some(format!("{} * {phase}", phase.pod)),
+            Self::Node(NodeEvent::LogLost(lost)) => Some(format!("{} * {lost}", lost.pod)),
             Self::Node(_) | Self::Pod { .. } => None,
         }
     }

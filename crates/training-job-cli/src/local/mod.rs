@@ -7,17 +7,20 @@ mod processes;
 mod run;
 mod signals;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use training_job::Settings;
 
 use crate::check;
 use crate::exit::{self, Failure};
 use crate::kinds::Kinds;
+use crate::render::{ReplicaName, keep_replica};
 use crate::report;
 
 #[derive(Debug, Subcommand)]
@@ -49,7 +52,7 @@ fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Fai
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let checked = check::check_for_this_machine(kinds, &arguments.files);
+    let checked = check::check_for_this_machine(kinds, &arguments.files, &arguments.set);
     report::print_all(&checked.findings);
     if !checked.is_valid() {
         return Ok(exit::bad_input());
@@ -61,6 +64,8 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     for job in &checked.jobs {
         plans.push(run::JobPlan::new(job, &settings)?);
     }
+    let only = arguments.only.as_ref();
+    let only = only.map(|name| pods_of(name, &plans, kinds)).transpose()?;
     for object in checked
         .config
         .iter()
@@ -76,7 +81,21 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     } else {
         "off"
     };
-    block_on("local run", log, run::run(arguments, kinds, jobs, plans))
+    block_on("local run", log, run::run(arguments, kinds, jobs, plans, only))
+}
+
+/// Returns the names of the pods of a replica.
+fn pods_of(
+    replica: &ReplicaName,
+    plans: &[run::JobPlan],
+    kinds: &Kinds,
+) -> Result<BTreeSet<String>, Failure> {
+    let pods = plans.iter().flat_map(|plan| &plan.pods).map(serde_json::to_value);
+    let pods = pods.collect::<Result<Vec<Value>, _>>();
+    let mut pods = pods.map_err(|error| Failure::new("--only", error))?;
+    keep_replica("--only", &mut pods, kinds, replica)?;
+    let names = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.

@@ -20,6 +20,7 @@ pub(super) fn print_event(event: &NodeEvent, with_namespace: bool, with_differen
             print(&format!("{writer} | {}", log.text));
         }
         NodeEvent::Phase(phase) => print(&format!("{} * {phase}", full(&phase.namespace, &phase.pod))),
+        NodeEvent::LogLost(lost) => print(&format!("{} * {lost}", full(&lost.namespace, &lost.pod))),
         NodeEvent::Prepared(prepared) if with_differences => {
             for line in processes::differences(prepared) {
                 print(&format!("{} ? {line}", full(&prepared.namespace, &prepared.pod)));

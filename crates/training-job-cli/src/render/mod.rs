@@ -16,6 +16,7 @@ use crate::write;
 use args::{Format, Part};
 
 pub(crate) use args::Args;
+pub(crate) use selection::{ReplicaName, keep_replica};
 pub(crate) use summary::{Demand, demand, text as summary};
 
 /// Prints the objects that the jobs get.
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         objects.extend(job.render(&settings)?);
     }
     if let Some(name) = &arguments.replica {
-        selection::keep_replica(&mut objects, kinds, name)?;
+        keep_replica("--replica", &mut objects, kinds, name)?;
     }
     let text = if arguments.summary {
         summary(&objects, kinds, arguments.output)

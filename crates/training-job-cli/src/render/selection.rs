@@ -64,7 +64,12 @@ pub(super) fn label<'o>(object: &'o Value, key: &str) -> &'o str {
 }
 
 /// Keeps the objects of one replica in every job that has it.
-pub(super) fn keep_replica(
+/// `option` is the option with the name.
+///
+/// # Errors
+/// No job has the replica.
+pub(crate) fn keep_replica(
+    option: &str,
     objects: &mut Vec<Value>,
     kinds: &Kinds,
     name: &ReplicaName,
@@ -88,7 +93,7 @@ pub(super) fn keep_replica(
         });
         let existing = ranges.collect::<Vec<_>>().join(", ");
         return Err(Failure::new(
-            "--replica",
+            option,
             format!("no job has the replica {name}; use one of {existing}"),
         ));
     }

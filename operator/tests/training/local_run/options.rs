@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use training_operator_testing::local_run::manifest::{Manifest, examples};
 use training_operator_testing::local_run::run::Run;
 use training_operator_testing::local_run::trial::{Trial, local_run, train};
@@ -14,7 +14,12 @@ fn kept_logs_are_files() {
     let job = Manifest::shell("noisy", 2, "echo out of $$HOSTNAME; echo err >&2");
     let mut run = local_run();
     run.arg("--keep-logs").arg(&logs).arg(trial.write(&job));
-    Run::start(&mut run).end().expect_code(0);
+    let ended = Run::start(&mut run).end();
+    ended.expect_code(0);
+    ended.only(&[&format!(
+        "training-operator: the logs are below {}",
+        logs.display()
+    )]);
     for index in 0..2 {
         let file = logs.join(format!("default/noisy-worker-{index}.log"));
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
@@ -145,6 +150,103 @@ fn variables_are_given_to_the_processes() {
     ended.expect_code(2);
     let remedy = "--env: NOT_IN_THIS_SHELL is not set in this shell; set it, or use NOT_IN_THIS_SHELL=VALUE";
     assert!(ended.err.concat().contains(remedy), "{}", ended.transcript());
+}
+
+#[test]
+fn fields_are_set_before_the_check() {
+    let trial = Trial::new();
+    let job = Manifest::shell("changed", 1, "exit 3").restart_policy("ExitCode");
+    let workers = "spec.mxReplicaSpecs.Worker.replicas=2";
+    let ended = trial
+        .run_with(
+            &job,
+            &[
+                "--set",
+                workers,
+                "--set",
+                "spec.mxReplicaSpecs.Worker.template.spec.containers[0].args=[]",
+                "--set",
+                "spec.mxReplicaSpecs.Worker.template.spec.containers[0].command=[echo, set]",
+            ],
+        )
+        .end();
+    ended.expect_code(0);
+    ended.only(&["worker-0 | set"]);
+    ended.only(&["worker-1 | set"]);
+    let ended = trial
+        .run_with(&job, &["--set", "spec.mxReplicaSpecs.Worker.replicas=two"])
+        .end();
+    ended.expect_code(2);
+    let error = "spec.mxReplicaSpecs.Worker.replicas: must be an integer (is \"two\")";
+    assert!(ended.err.concat().contains(error), "{}", ended.transcript());
+    let ended = trial.run_with(&job, &["--set", "spec.jobMode.x=1"]).end();
+    ended.expect_code(2);
+    let error =
+        "spec.jobMode.x: cannot be set, because spec.jobMode is not an object; change the path of --set";
+    assert!(ended.err.concat().contains(error), "{}", ended.transcript());
+}
+
+#[test]
+fn the_output_of_one_replica_is_shown() {
+    let trial = Trial::new();
+    let job = Manifest::shell("chatty", 2, "echo words");
+    let ended = trial.run_with(&job, &["--only", "worker-1"]).end();
+    ended.expect_code(0);
+    assert_eq!(ended.all(&[" | "]), ["worker-1 | words"]);
+    ended.only(&["worker-0 * Succeeded"]);
+    let ended = trial.run_with(&job, &["--only", "worker-2"]).end();
+    ended.expect_code(2);
+    let last = ended.err.last().unwrap();
+    assert_eq!(
+        last,
+        "training-operator: --only: no job has the replica worker-2; use one of worker-0 to worker-1"
+    );
+}
+
+#[test]
+fn the_result_is_json() {
+    let trial = Trial::new();
+    let job = Manifest::shell("counted", 1, "echo words; exit 3");
+    let ended = trial.run_with(&job, &["--output", "json"]).end();
+    ended.expect_code(1);
+    assert!(
+        ended.err.iter().any(|line| line == "worker-0 | words"),
+        "{}",
+        ended.transcript()
+    );
+    let result: Value = serde_json::from_str(&ended.out.join("\n")).unwrap();
+    assert_eq!(result["succeeded"], false);
+    let job = &result["jobs"][0];
+    assert_eq!(
+        json!([
+            job["kind"],
+            job["name"],
+            job["condition"],
+            job["restarts"],
+            job["failure"]["exitCode"]
+        ]),
+        json!(["MXJob", "counted", "Failed", 0, 3])
+    );
+    let timeline: Vec<_> = job["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| &event["condition"])
+        .collect();
+    assert_eq!(
+        (timeline[0], timeline.last()),
+        (&json!("Created"), Some(&&json!("Failed")))
+    );
+    let replica = &job["replicas"][0];
+    assert_eq!(
+        json!([
+            replica["name"],
+            replica["role"],
+            replica["phase"],
+            replica["exitCode"]
+        ]),
+        json!(["counted-worker-0", "Worker", "Failed", 3])
+    );
 }
 
 /// A progress bar writes no line feed before its end.

@@ -1,10 +1,12 @@
 //! `local run`: runs jobs with the operator, an in-memory Kubernetes API and a node agent in one
 //! process. The replicas are processes of this machine.
 
+mod args;
 mod not_applied;
 mod output;
 mod plan;
 mod progress;
+mod result;
 mod silence;
 mod summary;
 mod table;
@@ -16,78 +18,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, anyhow, bail};
 use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 
-use super::processes::ProcessArgs;
 use super::signals::Signals;
-use crate::controller_config::ControllerConfigArgs;
-use crate::help::help;
 use crate::kinds::Kinds;
+use crate::write;
 
+pub(super) use args::Args;
 pub(super) use plan::JobPlan;
 
 use output::Output;
 use progress::Progress;
-
-const HELP: &str = "\
-The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
-pulled: the containers' commands run on this machine. ConfigMaps and Secrets of the files are
-created, and their files are mounted. Jobs may be exported from a cluster (kubectl get -o yaml).
-
-Examples:
-  {program} local run job.yaml --venv .venv
-  {program} local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
-  {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
-  {program} local run job.yaml --why
-
-Exit codes:
-  0    all jobs Succeeded
-  1    a job Failed, or the timeout expired
-  2    bad YAML or usage
-  130  ended by Ctrl-C; a second Ctrl-C kills at once";
+use result::RunResult;
 
 /// The maximum number of events that are handled before the table is drawn again.
 const MAX_EVENTS_PER_DRAW: usize = 256;
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = help(HELP))]
-pub struct Args {
-    /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
-    #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
-
-    /// The directory in which the processes start [default: the directory of the first FILE]
-    #[arg(long, value_name = "DIR")]
-    pub workdir: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub processes: ProcessArgs,
-
-    #[command(flatten)]
-    pub controller_config: ControllerConfigArgs,
-
-    /// Stop after this time, such as 600 (seconds), 10m or 1h30m, with exit code 1
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub timeout: Option<Duration>,
-
-    /// Show the log of the operator and the node on standard error; RUST_LOG selects other lines
-    #[arg(short, long)]
-    pub verbose: bool,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
-    }
-    let time = text.parse::<jiff::SignedDuration>().ok();
-    let time = time.and_then(|time| Duration::try_from(time).ok());
-    time.ok_or_else(|| "must be a number of seconds, or a time such as 10m".to_owned())
-}
 
 enum RunEnd {
     /// All jobs have ended or cannot continue.
@@ -101,7 +51,7 @@ enum RunEnd {
     Interrupted(u8),
 }
 
-/// Runs the jobs. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
+/// Runs the jobs. If `only` is given, only the output of these pods is shown. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
 ///
 /// # Errors
 /// The node cannot start on this machine, the API rejects a job, or the output cannot be written.
@@ -110,6 +60,7 @@ pub(super) async fn run(
     kinds: &Kinds,
     jobs: Jobs,
     plans: Vec<JobPlan>,
+    only: Option<BTreeSet<String>>,
 ) -> anyhow::Result<ExitCode> {
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let progress = Progress::new(plans, kinds);
@@ -117,12 +68,16 @@ pub(super) async fn run(
     let mut signals = Signals::listen()?;
     let ignored = ignored_settings(&config, &progress);
     let run = jobs.start(config).await?;
-    let is_terminal = std::io::stdout().is_terminal();
+    // Standard output is for the result.
+    let is_quiet = args.output.is_some();
+    let is_terminal = !is_quiet && std::io::stdout().is_terminal();
     let end = args
         .timeout
         .and_then(|timeout| Timestamp::now().checked_add(timeout).ok());
     let mut session = Session {
-        output: Output::new(is_terminal, args.processes.why, progress.writer_width()),
+        output: Output::new(is_terminal, is_quiet, progress.writer_width())
+            .with_differences(args.processes.why)
+            .of_pods(only),
         progress,
         run,
         end,
@@ -147,8 +102,15 @@ pub(super) async fn run(
     if !stopped {
         output.note("killed");
     }
+    if let Some(logs) = &args.processes.keep_logs {
+        output.note(&format!("the logs are below {}", logs.display()));
+    }
     if let Some(error) = output.finish(&summary::text(&run, &progress)) {
         bail!("standard output: {error}");
+    }
+    if is_quiet {
+        let result = write::json(&RunResult::new(&run, &progress)).map_err(|error| anyhow!(error))?;
+        write::print(&result).context("standard output")?;
     }
     Ok(match end {
         RunEnd::Finished if run.succeeded() => ExitCode::SUCCESS,

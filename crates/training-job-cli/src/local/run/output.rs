@@ -1,6 +1,7 @@
 //! The output while jobs run: on a terminal a live table below the replicas' lines, elsewhere plain lines.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::time::Instant;
 
 use local_node::{NodeEvent, Prepared};
@@ -19,8 +20,12 @@ const COLORS: [u8; 6] = [36, 33, 35, 32, 34, 31];
 pub(super) struct Output {
     /// Present only on a terminal.
     table: Option<LiveTable>,
+    /// True if lines go to standard error, because standard output is for the result.
+    to_stderr: bool,
     colored: bool,
     why: bool,
+    /// The pods whose output is printed. `None`: all.
+    only: Option<BTreeSet<String>>,
     /// The width of the names before lines. 0 if there is no table, so that programs that read the lines can rely on
     /// one space.
     width: usize,
@@ -34,7 +39,7 @@ const MAX_NAME_WIDTH: usize = 32;
 
 impl Output {
     /// `width` is the greatest width of the names before lines.
-    pub(super) fn new(terminal: bool, why: bool, width: usize) -> Self {
+    pub(super) fn new(terminal: bool, to_stderr: bool, width: usize) -> Self {
         let table = LiveTable::new(terminal);
         // An empty value counts as unset, as no-color.org specifies.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -46,10 +51,24 @@ impl Output {
                 0
             },
             table,
-            why,
+            to_stderr,
+            why: false,
+            only: None,
             silence: Silence::new(Instant::now()),
             failure: None,
         }
+    }
+
+    /// Prints how each process differs from its container.
+    pub(super) fn with_differences(mut self, why: bool) -> Self {
+        self.why = why;
+        self
+    }
+
+    /// Prints the output of these pods only, if any are given.
+    pub(super) fn of_pods(mut self, only: Option<BTreeSet<String>>) -> Self {
+        self.only = only;
+        self
     }
 
     /// Prints a line of the program itself.
@@ -64,6 +83,9 @@ impl Output {
             NodeEvent::Log(log) => {
                 let writer = processes::writer(progress.short(&log.pod), log);
                 self.silence.wrote(&writer, Instant::now());
+                if self.only.as_ref().is_some_and(|only| !only.contains(&log.pod)) {
+                    return;
+                }
                 let name = format!("{} | ", self.padded(&writer));
                 match &mut self.table {
                     Some(table) if log.is_update => table.set_update(writer, name + &log.text),
@@ -73,6 +95,10 @@ impl Output {
                     }
                     None => self.print(&name, &log.text),
                 }
+            }
+            NodeEvent::LogLost(lost) => {
+                let name = self.padded(progress.short(&lost.pod));
+                self.print(&format!("{name} * "), &lost.to_string());
             }
             NodeEvent::Prepared(prepared) if self.why => self.print_differences(prepared, progress),
             _ => {}
@@ -119,8 +145,16 @@ impl Output {
 
     /// Prints the text at the end of the run. Returns the first failed write of the whole run, if any.
     pub(super) fn finish(mut self, text: &str) -> Option<io::Error> {
-        self.check(terminal::write(text));
+        self.write(text);
         self.failure
+    }
+
+    fn write(&mut self, text: &str) {
+        let written = match self.to_stderr {
+            true => io::stderr().write_all(text.as_bytes()),
+            false => terminal::write(text),
+        };
+        self.check(written);
     }
 
     /// Records a failed write. The run continues, and also without a reader.
@@ -134,10 +168,7 @@ impl Output {
     fn print(&mut self, name: &str, text: &str) {
         match &mut self.table {
             Some(table) => table.add_line(name, text),
-            None => {
-                let written = terminal::write(&format!("{name}{text}\n"));
-                self.check(written);
-            }
+            None => self.write(&format!("{name}{text}\n")),
         }
     }
 

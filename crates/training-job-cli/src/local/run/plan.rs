@@ -11,11 +11,11 @@ use crate::exit::Failure;
 /// A job that is about to run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobPlan {
+    pub(super) kind: String,
     pub(super) name: String,
     pub(super) backoff_limit: Option<i64>,
-    /// `activeDeadlineSeconds`.
-    pub(super) deadline: Option<i64>,
-    pub(super) pods: Vec<Pod>,
+    pub(super) deadline_seconds: Option<i64>,
+    pub(crate) pods: Vec<Pod>,
 }
 
 impl JobPlan {
@@ -25,12 +25,13 @@ impl JobPlan {
         let pods = job.render(settings)?.into_iter().filter(|o| o["kind"] == "Pod");
         let pods = pods.map(serde_json::from_value).collect::<Result<_, _>>();
         Ok(Self {
+            kind: job.kind.name().to_owned(),
             name: job.object["metadata"]["name"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
             backoff_limit: policy(&job.object, "backoffLimit"),
-            deadline: policy(&job.object, "activeDeadlineSeconds"),
+            deadline_seconds: policy(&job.object, "activeDeadlineSeconds"),
             pods: pods.map_err(|error| Failure::new(&job.origin, error))?,
         })
     }

@@ -31,15 +31,15 @@ pub(super) struct Progress {
 /// A role of a job. Sorted as in the table: by job, and by the position among the roles of the kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RoleName {
-    job: String,
+    pub(super) job: String,
     place: usize,
-    role: String,
+    pub(super) role: String,
 }
 
 /// The progress of a replica.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ReplicaRow {
-    role: RoleName,
+    pub(super) role: RoleName,
     index: u32,
     pub(super) phase: String,
     pub(super) exit_code: Option<i32>,
@@ -269,7 +269,7 @@ impl ReplicaRow {
     }
 
     /// Returns the phase in one word.
-    fn plain_phase(&self) -> &str {
+    pub(super) fn plain_phase(&self) -> &str {
         match (self.stopping, self.stopped) {
             (true, _) => "Stopping",
             (false, true) => "Stopped",

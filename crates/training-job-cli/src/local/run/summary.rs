@@ -103,7 +103,7 @@ pub(super) fn job_lines(run: &Run, progress: &Progress, end: Option<Timestamp>) 
         let started = status.start_time.as_ref().map(|at| at.0);
         let plan = progress.plan(name);
         let deadline = plan.and_then(|plan| {
-            let after = SignedDuration::from_secs(plan.deadline?);
+            let after = SignedDuration::from_secs(plan.deadline_seconds?);
             started?.checked_add(after).ok()
         });
         let stop = deadline.into_iter().chain(end).min().filter(|_| ended.is_none());

@@ -13,7 +13,7 @@ fn job() -> JobLine {
     }
 }
 
-/// Returns a job of one master and workers, the last of which are in trouble.
+/// Returns the rows of one master and some workers, the last of them failed.
 fn rows(workers: usize, failed: usize) -> (Vec<Row>, Vec<Row>) {
     let mut phases = vec!["Running"; workers - failed];
     phases.extend(vec!["Failed"; failed]);

@@ -1,0 +1,84 @@
+//! The command line of `local run`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::check::Assignment;
+use crate::controller_config::ControllerConfigArgs;
+use crate::help::help;
+use crate::local::processes::ProcessArgs;
+use crate::render::ReplicaName;
+
+const HELP: &str = "\
+The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
+pulled: the containers' commands run on this machine. ConfigMaps and Secrets of the files are
+created, and their files are mounted. Jobs may be exported from a cluster (kubectl get -o yaml).
+
+Examples:
+  {program} local run job.yaml --venv .venv
+  {program} local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
+  {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
+  {program} local run job.yaml --set spec.runPolicy.backoffLimit=0 --only worker-0
+  {program} local run job.yaml --output json > result.json
+  {program} local run job.yaml --why
+
+Exit codes:
+  0    all jobs Succeeded
+  1    a job Failed, or the timeout expired
+  2    bad YAML or usage
+  130  ended by Ctrl-C; a second Ctrl-C kills at once";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub struct Args {
+    /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// The directory in which the processes start [default: the directory of the first FILE]
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub processes: ProcessArgs,
+
+    #[command(flatten)]
+    pub controller_config: ControllerConfigArgs,
+
+    /// Set a field of all jobs to a YAML value before they are checked, such as spec.runPolicy.backoffLimit=0; may be
+    /// repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<Assignment>,
+
+    /// Show only the output of this replica: a role and an index (worker-0), or a pod's name
+    #[arg(long, value_name = "REPLICA")]
+    pub(crate) only: Option<ReplicaName>,
+
+    /// Print the result to standard output, and everything else to standard error
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+
+    /// Stop after this time, such as 600 (seconds), 10m or 1h30m, with exit code 1
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+
+    /// Show the log of the operator and the node on standard error; RUST_LOG selects other lines
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// The format of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object: the jobs, each with its condition, timeline and replicas.
+    Json,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+    }
+    let time = text.parse::<jiff::SignedDuration>().ok();
+    let time = time.and_then(|time| Duration::try_from(time).ok());
+    time.ok_or_else(|| "must be a number of seconds, or a time such as 10m".to_owned())
+}
