@@ -1,6 +1,6 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
-mod assignment;
+pub(crate) mod assignment;
 mod local;
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::kinds::{Kind, Kinds, Unserved};
 use crate::kustomization::Patches;
 use crate::report;
 
-pub(crate) use assignment::Assignment;
+use assignment::{Assignment, apply_all};
 
 /// The findings and the valid jobs of a command's file arguments.
 #[derive(Debug)]
@@ -356,14 +356,9 @@ impl Checker {
     fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
         let mut object = node.to_json();
-        let assignments = self.assignments.iter();
-        let mut failed =
-            assignments.filter_map(|set| Some((set.path.clone(), set.apply(&mut object).err()?)));
-        if let Some((path, problem)) = failed.next() {
-            let at = node.positions().nearest(&path);
-            return self.error(Some(at), &path, problem, "change the path of --set");
+        if let Err(errors) = apply_all(&self.assignments, &mut object) {
+            return self.field_findings(Severity::Error, node, errors);
         }
-        drop(failed);
         match kind.check(&object) {
             Err(errors) => {
                 let errors = self.with_fields_of_other_kinds(&kind, errors);

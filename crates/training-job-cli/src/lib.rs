@@ -32,6 +32,7 @@ mod line_diff;
 mod local;
 mod manual;
 mod markdown;
+mod new_job;
 mod render;
 pub mod report;
 mod review;

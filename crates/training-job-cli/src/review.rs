@@ -6,11 +6,13 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 use crate::kinds::Kinds;
-use crate::{diff, doctor, explain, local, render, snapshot, validate};
+use crate::{diff, doctor, explain, local, new_job, render, snapshot, validate};
 
 /// The commands that check, preview and try jobs, for `#[command(flatten)]` in a program's command line.
 #[derive(Debug, Subcommand)]
 pub enum Review {
+    /// Print the manifest of a first job.
+    New(new_job::Args),
     /// Print the pods, services and other objects of jobs.
     Render(render::Args),
     /// Check jobs for errors and likely mistakes.
@@ -35,6 +37,7 @@ impl Review {
     /// Usually bad input: exit code 2.
     pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
         match self {
+            Self::New(arguments) => new_job::run(arguments, kinds),
             Self::Render(arguments) => render::run(arguments, kinds),
             Self::Validate(arguments) => validate::run(arguments, kinds),
             Self::Snapshot(arguments) => snapshot::run(arguments, kinds),

@@ -18,6 +18,7 @@ mod explain;
 mod house;
 mod imports;
 mod manual;
+mod new_job;
 mod new_kind;
 mod performance;
 mod readme;

@@ -2,7 +2,8 @@
 
 use training_operator_testing::program::{empty_directory, run};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
+    "new",
     "render",
     "validate",
     "snapshot",

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
+use training_job::FieldErrors;
 
 /// A field of the specification and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Assignment {
     /// As in messages: `spec.containers[0].image`.
-    pub(super) path: String,
+    path: String,
     steps: Vec<Step>,
     value: Value,
 }
@@ -70,12 +71,27 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
+/// Sets the fields of a job.
+///
+/// # Errors
+/// The first field that cannot be set.
+pub(crate) fn apply_all(assignments: &[Assignment], job: &mut Value) -> Result<(), FieldErrors> {
+    for assignment in assignments {
+        assignment.apply(job).map_err(|problem| {
+            let mut errors = FieldErrors::default();
+            errors.push(assignment.path.as_str(), problem, "change the path of --set");
+            errors
+        })?;
+    }
+    Ok(())
+}
+
 impl Assignment {
     /// Sets the field. Objects on its path are created.
     ///
     /// # Errors
     /// A value on the path is not an object, or a list without the item. Returns the problem.
-    pub(super) fn apply(&self, object: &mut Value) -> Result<(), String> {
+    fn apply(&self, object: &mut Value) -> Result<(), String> {
         let mut at = object;
         let mut parent = String::new();
         for step in &self.steps {

@@ -17,8 +17,8 @@ pub struct Program {
     pub name: String,
     /// The name of the Lease for the election of a leader among its processes; a flag can override it.
     pub lease: String,
-    /// A kind of job for examples in the help.
-    pub example_kind: Option<String>,
+    /// The names of its kinds of job, for help texts and completions.
+    pub kind_names: Vec<String>,
     /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
 }
@@ -37,7 +37,7 @@ impl Program {
         Self {
             lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
             name,
-            example_kind: None,
+            kind_names: Vec::new(),
             settings: Vec::new(),
         }
     }
@@ -48,7 +48,7 @@ impl Program {
     pub fn kinds<'a>(mut self, kinds: impl IntoIterator<Item = &'a DynKind>) -> Self {
         for kind in kinds {
             self.settings.extend_from_slice(kind.framework.settings);
-            self.example_kind.get_or_insert_with(|| kind.name().to_owned());
+            self.kind_names.push(kind.name().to_owned());
         }
         self
     }
@@ -95,7 +95,7 @@ pub(super) fn variable(flag: &str) -> &'static str {
 
 /// Returns the help text of `--enable-scheme`.
 pub(super) fn enable_scheme_help() -> String {
-    let example = program().example_kind.as_ref();
+    let example = program().kind_names.first();
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();

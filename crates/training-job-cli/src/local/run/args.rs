@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::check::Assignment;
+use crate::check::assignment::Assignment;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
 use crate::local::processes::ProcessArgs;

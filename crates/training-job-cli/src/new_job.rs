@@ -1,0 +1,192 @@
+//! `new`: prints the manifest of a first job.
+
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, ValueParser};
+use serde_json::{Value, json};
+use training_job::job::RoleSource;
+use training_job::{FieldErrors, RoleDefinition, Settings};
+use training_job_controller::process::program;
+
+use crate::check::assignment::{self, Assignment};
+use crate::exit::Failure;
+use crate::help::help;
+use crate::kinds::{Kind, Kinds};
+use crate::write;
+
+const HELP: &str = "\
+The job has the roles that its kind needs, each with one replica, and the given number of workers. All containers run
+the command, except those that the operator gives one. The manifest is checked as validate does.
+
+Examples:
+  {program} new KIND --workers 2 -- python3 train.py > job.yaml
+  {program} new KIND --workers 4 --name digits --image registry/digits:1 -- ./train.sh
+  {program} new KIND -- python3 train.py | {program} local run -
+
+Exit codes:
+  0  the manifest is printed
+  2  bad usage, or a value that the job may not have";
+
+/// The name of the role whose number of replicas the user gives, if the kind has it.
+const WORKER: &str = "Worker";
+
+/// The restarts after which a job fails. Without a limit, a job that always fails never ends.
+const BACKOFF_LIMIT: i32 = 3;
+
+/// Print the manifest of a first job.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub struct Args {
+    /// The kind of job.
+    #[arg(value_name = "KIND", value_parser = kind_parser())]
+    kind: String,
+    /// The number of workers.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    workers: u32,
+    /// The name of the job.
+    #[arg(long, value_name = "NAME", default_value = "train")]
+    name: String,
+    /// The image of all containers; a local run does not use it.
+    #[arg(long, value_name = "IMAGE", default_value = "example.com/train:latest")]
+    image: String,
+    /// Set a field of the job to a YAML value, such as spec.runPolicy.activeDeadlineSeconds=3600; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<Assignment>,
+    /// The command of the containers.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<String>,
+}
+
+fn kind_parser() -> ValueParser {
+    match &program().kind_names[..] {
+        // The program has not named its kinds.
+        [] => ValueParser::string(),
+        names => PossibleValuesParser::new(names.iter().map(String::as_str)).into(),
+    }
+}
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let kind = kinds.iter().find(|kind| kind.name() == arguments.kind);
+    let kind = kind.ok_or_else(|| {
+        let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        Failure::new(
+            &arguments.kind,
+            format!("unknown kind; use one of {}", known.join(", ")),
+        )
+    })?;
+    let job = manifest(kind, arguments).map_err(|errors| Failure::new(kind.name(), errors))?;
+    let text = write::documents(&[job]).map_err(|error| Failure::new("output", error))?;
+    write::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the first manifest without errors and warnings, of those with the roles that the kind must have and then of
+/// those with all roles before the workers. Returns one with warnings if there is no other.
+fn manifest(kind: &Kind, arguments: &Args) -> Result<Value, FieldErrors> {
+    let roles = kind.framework.roles;
+    let worker = roles
+        .iter()
+        .position(|role| role.name.eq_ignore_ascii_case(WORKER));
+    let worker = worker.unwrap_or(roles.len().saturating_sub(1));
+    let required = |n: usize| n == worker || roles[n].min > 0;
+    let leading = |n: usize| n <= worker || roles[n].min > 0;
+    let mut with_warnings = None;
+    let mut rejected: Vec<FieldErrors> = Vec::new();
+    // Kinds of former operators have no runPolicy, and the restart policy elsewhere.
+    for has_policy in [true, false] {
+        for is_wanted in [&required as &dyn Fn(usize) -> bool, &leading] {
+            let wanted = roles.iter().enumerate().filter(|(n, _)| is_wanted(*n));
+            let wanted: Vec<(&RoleDefinition, u32)> = wanted
+                .map(|(n, role)| {
+                    (
+                        role,
+                        if n == worker {
+                            arguments.workers
+                        } else {
+                            role.min.max(1)
+                        },
+                    )
+                })
+                .collect();
+            let mut job = complete_job(kind, &wanted, arguments, has_policy);
+            assignment::apply_all(&arguments.set, &mut job)?;
+            match kind.check(&job) {
+                Ok(checked) if checked.warnings.is_empty() => return Ok(job),
+                Ok(_) => with_warnings = with_warnings.or(Some(job)),
+                Err(errors) => rejected.push(errors),
+            }
+        }
+    }
+    // Fewer errors are nearer to a job that the user can have.
+    let errors = rejected.into_iter().min_by_key(|errors| errors.iter().count());
+    with_warnings.ok_or_else(|| errors.unwrap_or_default())
+}
+
+/// Returns a job whose containers have the command, except those to which the operator gives one.
+fn complete_job(kind: &Kind, roles: &[(&RoleDefinition, u32)], arguments: &Args, has_policy: bool) -> Value {
+    let bare = job(kind, roles, arguments, has_policy, |_| false);
+    let label = kind.framework.keys().replica_type();
+    let objects = kind.render(&bare, &Settings::default()).unwrap_or_default();
+    let pods = objects.iter().filter(|object| object["kind"] == "Pod");
+    let has_command = |pod: &&Value| pod["spec"]["containers"][0]["command"].is_array();
+    let served = pods
+        .filter(has_command)
+        .filter_map(|pod| pod["metadata"]["labels"][&label].as_str());
+    let served: Vec<&str> = served.collect();
+    let needs_command = |role: &str| !served.iter().any(|served| served.eq_ignore_ascii_case(role));
+    job(kind, roles, arguments, has_policy, needs_command)
+}
+
+fn job(
+    kind: &Kind,
+    roles: &[(&RoleDefinition, u32)],
+    arguments: &Args,
+    has_policy: bool,
+    needs_command: impl Fn(&str) -> bool,
+) -> Value {
+    let framework = &kind.framework;
+    let mut spec = json!({});
+    if has_policy {
+        spec["runPolicy"] = json!({"backoffLimit": BACKOFF_LIMIT});
+    }
+    for (role, replicas) in roles {
+        let container = match role.container.unwrap_or(framework.main_container) {
+            "" => framework.name,
+            name => name,
+        };
+        let mut container = json!({"name": container, "image": arguments.image});
+        if needs_command(role.name) {
+            container["command"] = json!(arguments.command);
+        }
+        let mut entry = json!({"replicas": replicas, "template": {"spec": {"containers": [container]}}});
+        if has_policy {
+            entry["restartPolicy"] = json!("OnFailure");
+        }
+        let source = match (role.source, framework.role_key) {
+            (RoleSource::Entry, Some(key)) => RoleSource::List {
+                field: framework.roles_field,
+                key,
+            },
+            (RoleSource::Entry, None) => RoleSource::Map(framework.roles_field),
+            (source, _) => source,
+        };
+        match source {
+            RoleSource::Field(field) => spec[field] = entry,
+            RoleSource::List { field, key } => {
+                entry[key] = json!(role.name);
+                match &mut spec[field] {
+                    Value::Array(entries) => entries.push(entry),
+                    none => *none = json!([entry]),
+                }
+            }
+            RoleSource::Map(field) => spec[field][role.name] = entry,
+            _ => {}
+        }
+    }
+    json!({
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.name(),
+        "metadata": {"name": arguments.name},
+        "spec": spec,
+    })
+}
