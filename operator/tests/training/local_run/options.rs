@@ -110,7 +110,7 @@ fn a_program_that_is_restarted_in_vain_is_named_with_its_cause_and_the_remedy() 
     let job = Manifest::shell("vain", 1, "")
         .command(&json!(["no-such-program"]))
         .restart_policy("OnFailure");
-    let ended = trial.run_with(&job, &["--timeout", "25s"]).end();
+    let ended = trial.run_with(&job, &["--timeout", "35s"]).end();
     ended.expect_code(1);
     let causes = ended.all(&[
         "worker-0 * exited with 127: \"no-such-program\" is not in PATH",
@@ -120,7 +120,7 @@ fn a_program_that_is_restarted_in_vain_is_named_with_its_cause_and_the_remedy() 
     ended.only(&["fails in the same way each time: end the run with Ctrl-C, or set runPolicy.backoffLimit"]);
     assert_eq!(
         ended.err.last().unwrap(),
-        "training-operator: not finished after 25 s (--timeout); still running: worker-0; no output yet"
+        "training-operator: not finished after 35 s (--timeout); still running: worker-0; no output yet"
     );
 }
 

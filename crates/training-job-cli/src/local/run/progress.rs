@@ -54,10 +54,17 @@ pub(super) struct ReplicaRow {
     dead_end: Option<String>,
     /// The number of its earlier restarts with a new pod.
     attempt: i32,
-    /// The latest end of one of its containers that was no success: `exited with 3`.
-    end: Option<String>,
+    /// The latest end of one of its containers that was no success.
+    end: Option<End>,
     /// The delay before the restart that it waits for.
     delay: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct End {
+    exit_code: i32,
+    /// For the user, as in `exited with 3`.
+    text: String,
 }
 
 /// A change that is printed as a line where there is no live table.
@@ -178,17 +185,25 @@ impl Progress {
         let before = self.replicas.get(&pod.name_any());
         let printed = |r: &ReplicaRow| (describe(r), r.attempt, r.restarts);
         let has_changed = !gone && before.map(printed) != Some(printed(&row));
-        // An end that was printed with the delay before its restart is not printed again after the restart.
+        // A restart without a delay may follow an end before the end is seen.
+        let is_unseen = |before: &ReplicaRow| {
+            before.attempt == row.attempt && before.restarts < row.restarts && before.delay.is_none()
+        };
         let by_itself = !row.stopping && !row.stopped;
-        let is_end = by_itself && row.end.is_some() && (row.delay.is_some() || row.phase == "Failed");
+        let end = row.end.as_ref().filter(|_| by_itself);
+        let (end, what) = match end {
+            // An end that was printed with the delay before its restart is not printed again after the restart.
+            Some(end) if row.delay.is_some() || row.phase == "Failed" => (Some(end), describe(&row)),
+            Some(end) if before.is_some_and(is_unseen) => {
+                (Some(end), format!("{}; restart {}", end.text, row.restarts))
+            }
+            _ => (None, describe(&row)),
+        };
         let who = pod.name_any();
         let change = has_changed.then(|| Change {
-            what: describe(&row)
-                + self
-                    .loops
-                    .note(&who, is_end.then_some(row.end.as_deref()).flatten()),
+            what: what + self.loops.note(&who, end.map(|end| end.text.as_str())),
             who,
-            is_news: is_end,
+            is_news: end.is_some(),
         });
         self.replicas.insert(pod.name_any(), row);
         change
@@ -258,12 +273,14 @@ impl Progress {
 impl ReplicaRow {
     /// Returns the row of the table. The age of a running replica ends `now`.
     pub(super) fn table_row(&self, name: &str, now: Timestamp) -> Row {
+        // The end that a restart follows explains the restart.
+        let latest = self.end.as_ref().filter(|_| self.is_in_trouble());
         let age = |from: Timestamp| (self.ended.unwrap_or(now).as_second() - from.as_second()).max(0);
         Row {
             name: name.to_owned(),
             phase: vec![self.shown_phase()],
             age: self.started.map(age),
-            exit_code: self.exit_code,
+            exit_code: self.exit_code.or(latest.map(|end| end.exit_code)),
             restarts: self.restarts,
         }
     }
@@ -334,7 +351,7 @@ impl Loops {
 
 /// Returns the latest end of a container that was no success. The cause is added if it never became a process; the
 /// output of a process has been printed.
-fn latest_end(containers: &[ContainerStatus]) -> Option<String> {
+fn latest_end(containers: &[ContainerStatus]) -> Option<End> {
     let ends = containers.iter().filter_map(|container| {
         let states = [container.state.as_ref(), container.last_state.as_ref()];
         let end = states
@@ -355,7 +372,10 @@ fn latest_end(containers: &[ContainerStatus]) -> Option<String> {
     if let Some(message) = end.message.as_ref().filter(|_| end.container_id.is_none()) {
         text = format!("{text}: {message}");
     }
-    Some(text)
+    Some(End {
+        exit_code: end.exit_code,
+        text,
+    })
 }
 
 /// Returns the delay of a container that waits for its restart.
@@ -378,13 +398,13 @@ fn describe(row: &ReplicaRow) -> String {
     if let (Some(end), Some(delay)) = (&row.end, &row.delay) {
         let restart = row.restarts + 1;
         return match delay.as_str() {
-            "0s" => format!("{end}; restart {restart}"),
-            delay => format!("{end}; restart {restart} in {delay}"),
+            "0s" => format!("{}; restart {restart}", end.text),
+            delay => format!("{}; restart {restart} in {delay}", end.text),
         };
     }
     match (row.phase.as_str(), row.exit_code) {
         ("Failed", Some(code)) => match &row.end {
-            Some(end) => format!("Failed: {end}"),
+            Some(end) => format!("Failed: {}", end.text),
             None => format!("Failed with exit code {code}"),
         },
         ("Pending", _) if row.restarts > 0 => format!("Pending, restart {}", row.restarts),
@@ -407,3 +427,6 @@ fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {
         .filter_map(|c| c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
     ends.map(|t| t.0).max()
 }
+
+#[cfg(test)]
+mod tests;
