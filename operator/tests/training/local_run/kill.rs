@@ -29,8 +29,7 @@ fn kill(run: &mut Run, replica: &str) {
 fn expect_one_restart_because_of(ended: &Ended, replica: &str) {
     ended.expect_code(0);
     ended.only(&["spirals * Restarting: "]);
-    let cause =
-        format!("  restarted because of spirals-{replica}, container mxnet, exit code 137 (signal 9), ");
+    let cause = format!("  restarted: spirals-{replica} (container mxnet) exited with 137 (signal 9)");
     ended.only(&[&cause]);
     ended.expect_all_succeeded(&REPLICAS, 1);
     for replica in REPLICAS {
@@ -93,7 +92,7 @@ fn without_restarts_a_killed_worker_fails_the_job() {
     ended.expect_code(1);
     assert_eq!(ended.all(&["Restarting"]), [""; 0]);
     assert_eq!(ended.conditions("spirals"), ["Created", "Running", "Failed"]);
-    ended.only(&["  failed because of spirals-worker-1, container mxnet, exit code 137 (signal 9), "]);
+    ended.only(&["  failed: spirals-worker-1 (container mxnet) exited with 137 (signal 9)"]);
     // The last lines of its output are below its end.
     ended.only(&["    | ", "backoffLimit 0"]);
     assert_eq!(
@@ -119,7 +118,7 @@ fn an_ordinary_failure_shows_the_last_lines() {
     let job = Manifest::shell("wrong", 1, "echo one; echo two >&2; exit 3").restart_policy("ExitCode");
     let ended = trial.run(&job).end();
     ended.expect_code(1);
-    ended.only(&["  failed because of wrong-worker-0, container mxnet, exit code 3"]);
+    ended.only(&["  failed: wrong-worker-0 (container mxnet) exited with 3"]);
     ended.only(&["    | ", "one"]);
     ended.only(&["    | ", "two"]);
     assert_eq!(ended.table()["worker-0"].exit, Some(3));

@@ -31,7 +31,7 @@ fn a_worker_that_raises_and_never_exits_is_ended_by_the_deadline() {
     let ended = run.end();
     ended.expect_code(1);
     assert_eq!(ended.conditions("hangs"), ["Created", "Running", "Failed"]);
-    ended.only(&["  failed because of the job itself, DeadlineExceeded"]);
+    ended.only(&["  failed: DeadlineExceeded"]);
     for (name, row) in ended.table() {
         assert_eq!(row.phase, "Stopped", "{name}\n{}", ended.transcript());
     }
@@ -49,7 +49,7 @@ fn a_training_whose_workers_all_raise_has_failed() {
     let ended = Run::start(train(&trial.dir).arg(trial.write(&job))).end();
     ended.expect_code(1);
     assert_eq!(ended.conditions("raises"), ["Created", "Running", "Failed"]);
-    ended.only(&["  failed because of raises-worker-", "exit code 1"]);
+    ended.only(&["  failed: raises-worker-", "exited with 1"]);
 }
 
 /// Returns the time in which a few processes load MXNet and connect at the current load of the machine.

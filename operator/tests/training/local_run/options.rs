@@ -98,7 +98,7 @@ fn a_program_that_this_machine_lacks_is_named_with_the_remedy() {
     let job = Manifest::shell("absent", 1, "").command(&json!(["no-such-program", "train.py"]));
     let ended = trial.run(&job).end();
     ended.expect_code(1);
-    ended.only(&["  failed because of absent-worker-0, container mxnet, exit code 127"]);
+    ended.only(&["  failed: absent-worker-0 (container mxnet) exited with 127"]);
     let remedy = ended.only(&["    | ", "\"no-such-program\" is not in PATH"]);
     assert!(remedy.contains("--path") && remedy.contains("--venv"), "{remedy}");
 }

@@ -62,21 +62,30 @@ fn timeline(conditions: &[&JobCondition], is_finished: bool) -> String {
     out
 }
 
+/// Returns the cause of a failure: `failed: train-worker-1 (container main) exited with 3`, and the container's last output
+/// below it.
 fn root_cause(title: &str, failure: &FailureRecord) -> String {
-    let mut out = format!(
-        "  {title} because of {}",
-        failure.pod.as_deref().unwrap_or("the job itself")
-    );
-    if let Some(container) = &failure.container {
-        let _ = write!(out, ", container {container}");
+    let mut out = format!("  {title}: ");
+    if let Some(pod) = &failure.pod {
+        out.push_str(pod);
+        if let Some(container) = &failure.container {
+            let _ = write!(out, " (container {container})");
+        }
     }
     if let Some(code) = failure.exit_code {
-        let _ = write!(out, ", exit code {code}");
+        let _ = write!(out, " exited with {code}");
     }
     if let Some(signal) = failure.signal {
         let _ = write!(out, " (signal {signal})");
     }
-    let _ = writeln!(out, ", {}", failure.reason);
+    match (&failure.pod, failure.exit_code, failure.reason.as_str()) {
+        (_, Some(_), "Error") => {}
+        (None, None, reason) => out.push_str(reason),
+        (_, _, reason) => {
+            let _ = write!(out, ", {reason}");
+        }
+    }
+    out.push('\n');
     for line in failure.message.lines() {
         let _ = writeln!(out, "    | {line}");
     }
