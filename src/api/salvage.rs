@@ -1,5 +1,5 @@
-//! Reads a status in which another writer stored invalid values. Definitions have no schema for a status, because a
-//! typed schema would reject the statuses of older operators. So a stored status may be any JSON.
+//! Reads a status in which another writer stored invalid values. A definition that is applied later does not change what
+//! is stored, so a stored status may be any JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,15 @@ use serde_json::{Map, Value};
 use super::status::{FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus};
 
 /// The fields of a status that every kind has, as on the wire.
-pub const STATUS_FIELDS: [&str; 9] = [
+pub const STATUS_FIELDS: [&str; 11] = [
     "conditions",
     "replicaStatuses",
     "startTime",
     "completionTime",
     "lastReconcileTime",
     "restartCount",
+    "ready",
+    "waitingReason",
     "failure",
     "failureHistory",
     "recovery",
@@ -60,6 +62,8 @@ impl JobStatus {
             completion_time: read.field("completionTime", |s| s.completion_time, |_| None),
             last_reconcile_time: read.field("lastReconcileTime", |s| s.last_reconcile_time, |_| None),
             restart_count: read.field("restartCount", |s| s.restart_count, |_| 0),
+            ready: read.field("ready", |s| s.ready, |_| String::new()),
+            waiting_reason: read.field("waitingReason", |s| s.waiting_reason, |_| String::new()),
             failure: read.field("failure", |s| s.failure, failure),
             failure_history: read.field("failureHistory", |s| s.failure_history, failures),
             recovery: read.field("recovery", |s| s.recovery, recovery),
@@ -92,6 +96,8 @@ impl JobStatus {
             self.completion_time != other.completion_time,
             self.last_reconcile_time != other.last_reconcile_time,
             self.restart_count != other.restart_count,
+            self.ready != other.ready,
+            self.waiting_reason != other.waiting_reason,
             self.failure != other.failure,
             self.failure_history != other.failure_history,
             self.recovery != other.recovery,
@@ -142,6 +148,11 @@ impl JobStatus {
         recovery
             .completed
             .retain(|_, indexes| indexes.len() <= MAX_TEXT_BYTES);
+        for text in [&mut status.ready, &mut status.waiting_reason] {
+            if text.len() > MAX_TEXT_BYTES {
+                text.clear();
+            }
+        }
         status
     }
 }
@@ -250,6 +261,7 @@ fn replica_statuses(value: &Value) -> BTreeMap<String, ReplicaStatus> {
 
 fn failure(value: &Value) -> Option<FailureRecord> {
     Some(FailureRecord {
+        summary: field(value, "summary").unwrap_or_default(),
         reason: field(value, "reason")?,
         message: field(value, "message").unwrap_or_default(),
         role: field(value, "role"),

@@ -105,10 +105,12 @@ pub(crate) fn built_in<T: JsonSchema>() -> kube_schema::Schema {
 /// API server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed. The
 /// fields `required` of the spec are required; if there are none, those without `serde(default)`.
 ///
-/// The fields of the status keep their descriptions but not their types, so that any status is accepted.
+/// The fields of the status keep their descriptions and types, but may be null or missing, and unknown fields are kept,
+/// so that the statuses of other operators are accepted. Descriptions have one line per paragraph, because `kubectl
+/// explain` keeps line breaks.
 ///
-/// The definition gets columns for `kubectl get -o wide` after those of the kind: start, end, restarts and failure from
-/// the shared status.
+/// The definition gets columns for `kubectl get` after those of the kind, from the shared status: ready replicas, the
+/// reason why a job waits, and its failure; with `-o wide` also start, end and restarts.
 pub fn tidy_definition(
     mut definition: CustomResourceDefinition,
     required: &[&str],
@@ -116,13 +118,11 @@ pub fn tidy_definition(
     // kubectl uses this name, and the generator for Go never leaves it empty.
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
-    // The definition of an older operator may have true, which would be kept, and with it no default is allowed.
-    definition.spec.preserve_unknown_fields = Some(false);
     for version in &mut definition.spec.versions {
         version
             .additional_printer_columns
             .get_or_insert_default()
-            .extend(wide_columns());
+            .extend(shared_columns());
         let schema = version
             .schema
             .as_mut()
@@ -144,41 +144,75 @@ pub fn tidy_definition(
     definition
 }
 
-/// Makes a status accept any value in its fields and in unknown fields. A job that was exported and is applied again
-/// has its old status, possibly from another operator. The API server ignores that status, and yet would reject the job
-/// for an unknown field in it, or in a server-side apply for a field of another type.
+/// Reduces a status to types and descriptions: each value may be null, and objects may lack fields and have others. A job
+/// that was exported and is applied again has its old status, possibly from another operator. The API server ignores that
+/// status, and yet would reject the job for an unknown field in it.
 fn open(status: &mut JSONSchemaProps) {
-    let any = |schema: &JSONSchemaProps| JSONSchemaProps {
-        description: schema.description.clone(),
-        x_kubernetes_preserve_unknown_fields: Some(true),
-        ..JSONSchemaProps::default()
-    };
-    let fields = status.properties.take().into_iter().flatten();
-    *status = JSONSchemaProps {
-        properties: Some(fields.map(|(field, schema)| (field, any(&schema))).collect()),
-        ..any(status)
-    };
+    for_each(status, &|schema| {
+        // A map has a schema for all of its values, beside which the API server accepts no other.
+        let keeps_unknown = schema.properties.is_some() || schema.type_.is_none();
+        *schema = JSONSchemaProps {
+            description: schema.description.take(),
+            nullable: schema.type_.is_some().then_some(true),
+            type_: schema.type_.take(),
+            properties: schema.properties.take(),
+            additional_properties: schema.additional_properties.take(),
+            items: schema.items.take(),
+            x_kubernetes_preserve_unknown_fields: keeps_unknown.then_some(true),
+            ..JSONSchemaProps::default()
+        };
+    });
 }
 
-fn wide_columns() -> [CustomResourceColumnDefinition; 4] {
+/// Returns a description with one line per paragraph and list item.
+fn joined(description: &str) -> String {
+    let mut text = String::with_capacity(description.len());
+    for line in description.lines() {
+        let begins_item = ["- ", "* "]
+            .iter()
+            .any(|mark| line.trim_start().starts_with(mark));
+        let continues = !text.is_empty() && !text.ends_with('\n') && !line.trim().is_empty() && !begins_item;
+        match continues {
+            true => text.push(' '),
+            false if text.is_empty() => {}
+            false => text.push('\n'),
+        }
+        text.push_str(line.trim());
+    }
+    text
+}
+
+/// Returns the columns of `kubectl get` that all kinds have. Those with priority 1 show with `-o wide`.
+fn shared_columns() -> [CustomResourceColumnDefinition; 6] {
     [
-        ("Started", "date", ".status.startTime"),
-        ("Finished", "date", ".status.completionTime"),
-        ("Restarts", "integer", ".status.restartCount"),
-        ("Failure", "string", ".status.failure.reason"),
+        ("Ready", "string", ".status.ready", 0),
+        ("Reason", "string", ".status.waitingReason", 0),
+        ("Failure", "string", ".status.failure.summary", 0),
+        ("Started", "date", ".status.startTime", 1),
+        ("Finished", "date", ".status.completionTime", 1),
+        ("Restarts", "integer", ".status.restartCount", 1),
     ]
-    .map(|(name, type_, json_path)| CustomResourceColumnDefinition {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        json_path: json_path.to_owned(),
-        priority: Some(1),
-        ..CustomResourceColumnDefinition::default()
-    })
+    .map(
+        |(name, type_, json_path, priority)| CustomResourceColumnDefinition {
+            name: name.to_owned(),
+            type_: type_.to_owned(),
+            json_path: json_path.to_owned(),
+            // The API server does not store 0, so each apply would change it.
+            priority: Some(priority).filter(|priority| *priority != 0),
+            ..CustomResourceColumnDefinition::default()
+        },
+    )
+}
+
+/// Returns the schema of a field of any type, for state that only the controller reads.
+pub fn any(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
 fn tidy(schema: &mut JSONSchemaProps) {
     for_each(schema, &|schema| {
         schema.nullable = None;
+        schema.description = schema.description.as_deref().map(joined);
         if let Some(words) = &mut schema.enum_ {
             words.retain(|word| !word.0.is_null());
         }
@@ -270,6 +304,43 @@ fn strip_value(value: &mut Value) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn descriptions_have_one_line_per_paragraph_and_item() {
+        let text = "One\nparagraph.\n\nAnother:\n\n* an\n  item\n* one more";
+        assert_eq!(
+            joined(text),
+            "One paragraph.\n\nAnother:\n\n* an item\n* one more"
+        );
+    }
+
+    /// Whatever another operator wrote stays valid.
+    #[test]
+    fn a_status_has_types_but_requires_nothing() {
+        let mut status: JSONSchemaProps = serde_json::from_value(json!({
+            "type": "object", "required": ["list"], "properties": {
+                "list": {"type": "array", "items": {"type": "object", "required": ["kind"], "properties": {
+                    "kind": {"type": "string", "enum": ["A"], "description": "The kind."},
+                }}},
+                "map": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0.0, "format": "int32"}},
+                "free": {"x-kubernetes-preserve-unknown-fields": true},
+            },
+        }))
+        .unwrap();
+        open(&mut status);
+        let of_item = json!({
+            "type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"kind": {"type": "string", "nullable": true, "description": "The kind."}},
+        });
+        let expected = json!({
+            "type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "list": {"type": "array", "nullable": true, "items": of_item},
+                "map": {"type": "object", "nullable": true, "additionalProperties": {"type": "integer", "nullable": true}},
+                "free": {"x-kubernetes-preserve-unknown-fields": true},
+            },
+        });
+        assert_eq!(serde_json::to_value(status).unwrap(), expected);
+    }
 
     #[test]
     fn a_property_called_description_stays() {

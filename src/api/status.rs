@@ -46,6 +46,24 @@ pub struct JobStatus {
     #[schemars(range(min = 0))]
     pub restart_count: i32,
 
+    /// Number of replicas that are ready, or that run if the kind has no role that waits for readiness, and of all
+    /// replicas, such as `2/3`. It changes only together with another field.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_is_default"
+    )]
+    pub ready: String,
+
+    /// Reason in one word why no replica runs although the job is active, such as Unschedulable or FailedCreatePod. An
+    /// event of the job has the details.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_is_default"
+    )]
+    pub waiting_reason: String,
+
     /// Latest failure that restarted or ended the job. Unset if the job has succeeded.
     #[serde(
         default,
@@ -69,6 +87,7 @@ pub struct JobStatus {
         skip_serializing_if = "Recovery::is_empty",
         deserialize_with = "object"
     )]
+    #[schemars(schema_with = "super::schema::any")]
     pub recovery: Recovery,
 }
 
@@ -166,6 +185,9 @@ pub struct ReplicaStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureRecord {
+    /// Failure in a few words, for tables: `worker-1: exit 3`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
     /// Reason in one word: that of the container or the pod, or the controller's own.
     pub reason: String,
     /// Reason as a sentence, at most 2048 bytes. In a local run it contains the last log lines of the container.
@@ -244,6 +266,23 @@ pub struct Backoff {
     pub until: Option<Time>,
 }
 
+impl FailureRecord {
+    /// Returns the record with its summary.
+    pub(crate) fn summarized(self) -> Self {
+        let cause = match self.exit_code {
+            // Kubelets report this reason for each exit code that has no other.
+            Some(code) if matches!(self.reason.as_str(), "" | "Error") => format!("exit {code}"),
+            Some(code) => format!("exit {code} ({})", self.reason),
+            None => self.reason.clone(),
+        };
+        let summary = match (&self.role, self.index) {
+            (Some(role), Some(index)) => format!("{}-{index}: {cause}", role.to_lowercase()),
+            _ => cause,
+        };
+        Self { summary, ..self }
+    }
+}
+
 impl Recovery {
     /// Returns true if there is no state to store.
     pub fn is_empty(&self) -> bool {
@@ -263,7 +302,7 @@ impl JobStatus {
             .is_some_and(|c| c.status == ConditionStatus::True)
     }
 
-    /// Returns the status with the counts of `other`. A remaining difference between both is urgent and is written
+    /// Returns the status with the counts of `other`, and what follows from them. A remaining difference between both is urgent and is written
     /// immediately. Changes of counts are delayed, so that several of them take one write. A new field is urgent unless
     /// it is copied here.
     pub(crate) fn with_counts_of(&self, other: &Self) -> Self {
@@ -271,11 +310,14 @@ impl JobStatus {
         status.replica_statuses.clone_from(&other.replica_statuses);
         status.recovery.completed.clone_from(&other.recovery.completed);
         status.recovery.started.clone_from(&other.recovery.started);
+        status.ready.clone_from(&other.ready);
+        status.waiting_reason.clone_from(&other.waiting_reason);
         status
     }
 
     /// Sets or removes the latest failure, and appends the previous one to the history.
     pub(crate) fn set_failure(&mut self, failure: Option<FailureRecord>) {
+        let failure = failure.map(FailureRecord::summarized);
         let earlier = std::mem::replace(&mut self.failure, failure);
         self.failure_history.extend(earlier);
         let surplus = self.failure_history.len().saturating_sub(MAX_FAILURE_HISTORY);
@@ -301,4 +343,32 @@ fn nullable<T: JsonSchema>(generator: &mut schemars::SchemaGenerator) -> schemar
     let mut schema = T::json_schema(generator);
     schema.insert("nullable".into(), true.into());
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_summarized_in_a_few_words() {
+        let of_pod = |reason: &str, exit_code| FailureRecord {
+            reason: reason.to_owned(),
+            role: Some("Worker".to_owned()),
+            index: Some(1),
+            exit_code,
+            ..FailureRecord::default()
+        };
+        let deadline = FailureRecord {
+            reason: "DeadlineExceeded".to_owned(),
+            ..FailureRecord::default()
+        };
+        for (record, summary) in [
+            (of_pod("Error", Some(3)), "worker-1: exit 3"),
+            (of_pod("OOMKilled", Some(137)), "worker-1: exit 137 (OOMKilled)"),
+            (of_pod("Evicted", None), "worker-1: Evicted"),
+            (deadline, "DeadlineExceeded"),
+        ] {
+            assert_eq!(record.summarized().summary, summary);
+        }
+    }
 }

@@ -14,6 +14,7 @@ use super::observed::Observed;
 use super::reasons;
 use super::recovery;
 use super::types::{Plan, PlannedEvent, StatusChange};
+use super::waiting;
 
 /// A plan under construction, with the next status of the job.
 pub(super) struct Draft<'a, J> {
@@ -30,6 +31,8 @@ pub(super) struct Draft<'a, J> {
     pub(super) waits: bool,
     /// True if the status must be stored before any other action.
     stored_first: bool,
+    /// The number of ready replicas, once they are counted. In the status of a job in a queue, others count as active.
+    ready: Option<i32>,
     pub(super) plan: Plan,
 }
 
@@ -50,6 +53,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             old,
             waits: false,
             stored_first: false,
+            ready: None,
             plan: Plan::default(),
         }
     }
@@ -129,6 +133,14 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             (role.role.name().to_owned(), status)
         });
         self.status.replica_statuses = counts.collect();
+        self.ready = Some(self.counted_ready());
+    }
+
+    /// Returns the number of ready replicas by the counts of the status.
+    fn counted_ready(&self) -> i32 {
+        let of_role = |role: &ReplicaStatus| role.ready.unwrap_or(role.active);
+        let counts = self.status.replica_statuses.values().map(of_role);
+        counts.fold(0, i32::saturating_add)
     }
 
     /// For a job in a queue, counts all replicas that have not ended as active, also before their pods are created. The
@@ -160,7 +172,20 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
     }
 
     pub(super) fn finish(mut self) -> Plan {
+        let is_active = !self.status.is_finished() && !self.job.policy.suspend;
+        let ready = match self.ready.filter(|_| is_active) {
+            Some(ready) => ready,
+            None => self.counted_ready(),
+        };
+        self.status.waiting_reason = match is_active && self.ready.unwrap_or(0) == 0 {
+            true => {
+                let lacks_pods = self.observed.pods.is_empty() || !self.plan.create_pods.is_empty();
+                waiting::reason(&self.plan.notices, &self.old.waiting_reason, lacks_pods)
+            }
+            false => String::new(),
+        };
         if self.status != self.old {
+            self.status.ready = format!("{ready}/{}", self.job.topology.total());
             let news = self.status.with_counts_of(&self.old);
             let urgent =
                 self.stored_first || news != self.old && (self.waits || !self.is_partial_start(&news));

@@ -64,11 +64,12 @@ pub fn invalid(
         );
         next.completion_time = Some(Time(now));
         end::bound_active(&mut next, observed);
-        next.failure = Some(FailureRecord {
+        let failure = FailureRecord {
             reason: reason.clone(),
             message: message.clone(),
             ..Default::default()
-        });
+        };
+        next.failure = Some(failure.summarized());
         plan.status = Some(StatusChange {
             status: next,
             urgent: true,

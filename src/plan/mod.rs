@@ -34,6 +34,7 @@ mod suspension;
 mod ttl;
 mod types;
 mod verdict;
+mod waiting;
 
 use jiff::Timestamp;
 

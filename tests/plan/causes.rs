@@ -16,6 +16,7 @@ fn the_failure_names_replica_container_code_signal_and_time() {
         serde_json::json!({
             "role": "Worker", "index": 1, "pod": "job-worker-1", "container": "toy",
             "exitCode": 137, "signal": 9, "reason": "Error", "time": "2026-01-01T00:00:42Z",
+            "summary": "worker-1: exit 137",
         })
     );
 }

@@ -191,3 +191,34 @@ fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
         ]
     );
 }
+
+/// A scheduler often finds a node soon, so the reason alone is not written at once.
+#[test]
+fn the_status_says_why_no_replica_runs() {
+    let mut w = PlanHarness::train("Worker=2", "");
+    w.reconcile();
+    for pod in ["worker-0", "worker-1"] {
+        w.pod(pod).is_not_scheduled("Unschedulable", "no node");
+    }
+    let change = w.plan().status.unwrap();
+    let status = &change.status;
+    assert_eq!(
+        (&*status.ready, &*status.waiting_reason),
+        ("0/2", "Unschedulable")
+    );
+    assert!(!change.urgent);
+    w.reconcile();
+    assert_eq!(w.plan().status, None, "it is written once");
+    w.pod("worker-0").running();
+    w.reconcile();
+    let status = w.status();
+    assert_eq!((&*status.ready, &*status.waiting_reason), ("1/2", ""));
+}
+
+#[test]
+fn a_change_of_the_size_alone_writes_no_status() {
+    let mut w = PlanHarness::train("Worker=2", "").started();
+    assert_eq!(w.status().ready, "2/2");
+    w.scale("Worker", 3);
+    assert_eq!(w.plan().status, None);
+}

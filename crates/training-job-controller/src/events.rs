@@ -23,7 +23,7 @@ use super::cache::stored_job::StoredJob;
 use super::calls::{CallLimiter, Urgency};
 use super::event_series::{Decision, EventKey, EventSeries, Repetition};
 use super::metrics::{DropCause, Metrics};
-use super::steps::{Action, Applied, ApplyError, ChildAction};
+use super::steps::{Action, Applied, ApplyError, ApplyFailure, ChildAction};
 
 /// Maximum number of names in one event.
 const MAX_NAMES_IN_MESSAGE: usize = 10;
@@ -363,6 +363,12 @@ fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
     }
 }
 
+/// Returns the reason of the event about a failed action, such as `FailedCreatePod`.
+pub(super) fn failure_reason(failure: &ApplyFailure) -> String {
+    let (verb, ..) = verbs(failure.action);
+    format!("Failed{verb}{}", failure.kind.object_kind().kind)
+}
+
 /// Returns the events for failures, one for each reason. If `has_waited_long` is true, objects of a predecessor that
 /// are still being deleted are reported too.
 pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<PlannedEvent> {
@@ -378,9 +384,8 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
         if !is_told {
             continue;
         }
-        let (verb, _, doing) = verbs(failure.action);
-        let object = failure.kind.object_kind().kind;
-        let reason = format!("Failed{verb}{object}");
+        let (_, _, doing) = verbs(failure.action);
+        let reason = failure_reason(failure);
         if events.iter().all(|e| e.reason != reason) {
             let message = format!(
                 "Error {doing}: {} {}: {}",
@@ -400,7 +405,6 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
 
 #[cfg(test)]
 mod tests {
-    use super::super::steps::ApplyFailure;
     use super::*;
     use kube_follow::CallError;
     use training_job::plan::ChildKind;

@@ -68,6 +68,9 @@ pub(super) struct JobState {
     /// Time of the first change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
     pub(super) uncertain: Option<Uncertain>,
+    /// The reason of the event about refused creates, such as FailedCreatePod, until the plan creates nothing or a create
+    /// succeeds.
+    pub(super) refusal: Option<String>,
     /// The failure events that have been sent.
     failure_events: Vec<PlannedEvent>,
     /// The reasons of the notices that have been sent.
@@ -89,6 +92,9 @@ impl JobState {
 
     /// Removes the creates and patches from `plan` for which it is too early. Returns when the first of them is due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
+        if plan.creates() == 0 {
+            self.refusal = None;
+        }
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
         let patches = self.patches.defer_patches(plan);
@@ -99,6 +105,14 @@ impl JobState {
     pub(super) fn record(&mut self, applied: &Applied) {
         if applied.has(Action::Create) || applied.has(Action::Adopt) {
             self.creates.record();
+            self.refusal = None;
+        }
+        let refused = applied
+            .failures
+            .iter()
+            .find(|failure| failure.is_refused_create());
+        if let Some(failure) = refused {
+            self.refusal = Some(events::failure_reason(failure));
         }
         self.patches.record(&applied.done);
         self.refused.add(&applied.failures);

@@ -184,11 +184,14 @@ impl<J: TrainingJob> JobReconciler<J> {
         reconcile.state.record(&applied);
 
         // Report the current state, which includes our own writes.
-        let next_plan = if acted {
+        let mut next_plan = if acted {
             reconcile.plan(&context.observe(job))
         } else {
             plan
         };
+        if let Some(reason) = reconcile.state.refusal.clone() {
+            next_plan.report_refusal(&reconcile.stored_status, &reason);
+        }
         let written = reconcile.write_status(&next_plan).await;
         reconcile.send_events(&applied, &next_plan, &written);
         requeue::decide(context, &applied, &next_plan, written)

@@ -126,6 +126,19 @@ pub(super) enum ApplyError {
     NotTried,
 }
 
+impl ApplyFailure {
+    /// Returns true if the API server refuses to create the child, by a quota or a webhook for example. A server that is
+    /// overloaded or does not respond refuses nothing.
+    pub(super) fn is_refused_create(&self) -> bool {
+        let is_refused = match &self.problem {
+            ApplyError::NameTaken => true,
+            ApplyError::Call(error) => error.code() != Some(429) && Answer::from(error) != Answer::Unknown,
+            _ => false,
+        };
+        self.action == Action::Create && is_refused
+    }
+}
+
 impl ApplyError {
     /// Returns the delay before the next call that the server requested, if any.
     pub(super) fn retry_after(&self) -> Option<Duration> {

@@ -111,7 +111,10 @@ fn full<J: TrainingJob>() -> JobStatus {
         completion_time: Some(time(2)),
         last_reconcile_time: Some(time(3)),
         restart_count: 4,
+        ready: "2/3".to_owned(),
+        waiting_reason: "Unschedulable".to_owned(),
         failure: Some(FailureRecord {
+            summary: "worker-1: exit 137 (OOMKilled)".to_owned(),
             reason: "OOMKilled".to_owned(),
             message: "it was out of memory".to_owned(),
             role: Some(named(first)),

@@ -42,6 +42,12 @@ pub struct Status<R> {
     /// The number of restarts. Replicas that restart together count once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_count: Option<i32>,
+    /// The number of running replicas and of all replicas, such as `2/3`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ready: String,
+    /// The reason why no replica runs although the job is active, in one word.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub waiting_reason: String,
     /// The latest failure that restarted replicas or ended the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
@@ -50,6 +56,7 @@ pub struct Status<R> {
     pub failure_history: Vec<FailureRecord>,
     /// The state that the controller needs after its own restart. Do not change it.
     #[serde(skip_serializing_if = "Recovery::is_empty")]
+    #[schemars(schema_with = "training_job::api::schema::any")]
     pub recovery: Recovery,
     #[serde(skip)]
     #[schemars(skip)]
@@ -141,6 +148,8 @@ impl<R: RoleStatusEntry> Status<R> {
             completion_time: job.completion_time.clone(),
             last_reconcile_time: job.last_reconcile_time.clone(),
             restart_count: Some(job.restart_count).filter(|count| *count != 0),
+            ready: job.ready.clone(),
+            waiting_reason: job.waiting_reason.clone(),
             failure: job.failure.clone(),
             failure_history: job.failure_history.clone(),
             recovery: job.recovery.clone(),
@@ -164,6 +173,8 @@ impl<'de, R: RoleStatusEntry> Deserialize<'de> for Status<R> {
             completion_time: part(&value, "completionTime"),
             last_reconcile_time: part(&value, "lastReconcileTime"),
             restart_count: part(&value, "restartCount"),
+            ready: part(&value, "ready"),
+            waiting_reason: part(&value, "waitingReason"),
             failure: part(&value, "failure"),
             failure_history: items(&value["failureHistory"]),
             recovery: part(&value, "recovery"),
