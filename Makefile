@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers
+.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -83,6 +83,9 @@ test-example: build ## Run the tests of examples/add-a-framework and of a packag
 	cargo test --manifest-path target/new-kind/Cargo.toml --target-dir target --quiet
 
 # Half an hour is for machines that are busy: a minute or two is usual.
+test-shells: build ## Check the completions in fish and zsh, which must be installed (not part of make test, which does it in bash)
+	tools/test-shells.sh $(OPERATOR)
+
 test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their end on the in-memory API (some minutes, not part of make test)
 	timeout 1800 target/sim/sim crowd 10000 --most-memory 6500
 	timeout 1800 target/sim/sim crowd 1 --pods 2000 --most-memory 5000
@@ -151,6 +154,8 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 .PHONY: crds snapshots docs compat public-api
 crds: build ## Write crds/ anew
 	$(OPERATOR) crd --dir crds
+	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
+	$(OPERATOR) crd --kind MxJob --kind TfJob --dir crds/mlkube
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::

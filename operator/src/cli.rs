@@ -6,6 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use training_job_cli::{Install, Kinds, Manual, Review, exit};
 use training_job_controller::process::Program;
 
+use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
 use crate::kinds::kinds;
 use crate::{convert, new_kind, remote_shell, run};
 use training_job_cli::help;
@@ -60,6 +61,8 @@ pub(crate) enum Command {
 pub(crate) fn program(kinds: &Kinds) -> Program {
     let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
     LEASE.clone_into(&mut program.lease);
+    program.opt_in_kinds = &KINDS_OF_2017;
+    program.optional_kinds = &OPTIONAL_KINDS;
     program
 }
 
@@ -72,7 +75,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Review(review) => review.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
-        Command::Manual(manual) => manual.run(Cli::command()),
+        Command::Manual(manual) => manual.run(Cli::command(), &kinds),
         Command::NewKind(arguments) => new_kind::run(&arguments),
         Command::RemoteShell(command) => remote_shell::run(&command),
     })

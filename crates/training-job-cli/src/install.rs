@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 use training_job::admission;
-use training_job_controller::process::program;
+use training_job_controller::process::{all_kinds_but, program};
 
 use crate::exit::Failure;
 use crate::help::help;
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 use crate::write;
 
 const CRD_HELP: &str = "\
 Examples:
-  {program} crd | kubectl apply --server-side -f -
+  {program} crd | kubectl apply --server-side --force-conflicts -f -
   {program} crd --dir crds
 
 Exit codes:
@@ -25,7 +26,7 @@ Exit codes:
 
 const RBAC_HELP: &str = "\
 Examples:
-  {program} rbac | kubectl apply --server-side -f -
+  {program} rbac | kubectl apply --server-side --force-conflicts -f -
   {program} rbac --namespace operators
 
 Exit codes:
@@ -37,17 +38,18 @@ The objects are a namespace, the definitions, the permissions and a Deployment w
 standby.
 
 Examples:
-  {program} manifests --image example.com/{program}:1 | kubectl apply --server-side -f -
+  {program} manifests --image example.com/{program}:1 | kubectl apply --server-side --force-conflicts -f -
 
 Exit codes:
   0  success
   2  the declarations of a kind are inconsistent, or bad usage";
 
-/// The commands that print the objects of an installation, as YAML for `kubectl apply --server-side -f -`, for `#[command(flatten)]` in a
-/// program's command line.
+/// The commands that print the objects of an installation, as YAML for
+/// `kubectl apply --server-side --force-conflicts -f -`, for `#[command(flatten)]` in a program's command line.
 ///
-/// The Deployment of `manifests` starts the program with the arguments `run --leader-elect`. A kind that creates Roles may
-/// only grant what the operator may do itself, so add these permissions to its own.
+/// The Deployment of `manifests` starts the program with the arguments `run --leader-elect`, and with `--enable-scheme` if
+/// the installation leaves kinds out. A kind that creates Roles may only grant what the operator may do itself, so add
+/// these permissions to its own.
 #[derive(Debug, clap::Subcommand)]
 pub enum Install {
     /// Print the custom resource definitions.
@@ -56,6 +58,9 @@ pub enum Install {
         /// Write one file per definition, such as example.com_farmjobs.yaml, into this directory instead.
         #[arg(long)]
         dir: Option<PathBuf>,
+        /// The kinds to print.
+        #[command(flatten)]
+        kinds: InstalledKinds,
     },
     /// Print the permissions of the operator.
     #[command(after_help = help(RBAC_HELP))]
@@ -63,6 +68,9 @@ pub enum Install {
         /// The namespace of the operator's service account and lease.
         #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
         namespace: String,
+        /// The kinds to print.
+        #[command(flatten)]
+        kinds: InstalledKinds,
     },
     /// Print all objects that run the operator in a cluster.
     #[command(after_help = help(MANIFESTS_HELP))]
@@ -73,7 +81,46 @@ pub enum Install {
         /// The namespace of the operator.
         #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
         namespace: String,
+        /// The kinds to print.
+        #[command(flatten)]
+        kinds: InstalledKinds,
     },
+}
+
+/// The kinds of an installation.
+#[derive(Debug, clap::Args)]
+pub struct InstalledKinds {
+    /// Kind of job; can be repeated.
+    #[arg(long = "kind", value_name = "KIND", help = kind_help())]
+    names: Vec<String>,
+}
+
+fn kind_help() -> String {
+    let default = all_kinds_but(program().optional_kinds);
+    format!("Kind of job; can be repeated [default: {default}]")
+}
+
+impl InstalledKinds {
+    /// Returns the named kinds. Without names, returns all kinds but the optional ones.
+    fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Rc<Kind>>, Failure> {
+        let named: Vec<&Rc<Kind>> = self
+            .names
+            .iter()
+            .map(|name| kinds.named(name).ok_or_else(|| unknown(name, kinds)))
+            .collect::<Result<_, _>>()?;
+        Ok(match named.is_empty() {
+            true => kinds.installed_by_default().collect(),
+            false => named,
+        })
+    }
+}
+
+fn unknown(name: &str, kinds: &Kinds) -> Failure {
+    let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    Failure::new(
+        "--kind",
+        format!("{name:?} is not supported; must be one of {}", known.join(", ")),
+    )
 }
 
 impl Install {
@@ -83,13 +130,20 @@ impl Install {
     /// The declarations of a kind are inconsistent, or a file cannot be written.
     pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
         let text = match self {
-            Self::Crd { dir: Some(directory) } => {
-                write_definitions(kinds, directory)?;
+            Self::Crd {
+                dir: Some(directory),
+                kinds: of,
+            } => {
+                write_definitions(&of.of(kinds)?, directory)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Self::Crd { dir: None } => definitions(kinds)?.into_values().collect(),
-            Self::Rbac { namespace } => yaml(&permissions(kinds, namespace))?,
-            Self::Manifests { image, namespace } => manifests(kinds, namespace, image)?,
+            Self::Crd { dir: None, kinds: of } => definitions(&of.of(kinds)?)?.into_values().collect(),
+            Self::Rbac { namespace, kinds: of } => yaml(&permissions(kinds, &of.of(kinds)?, namespace))?,
+            Self::Manifests {
+                image,
+                namespace,
+                kinds: of,
+            } => manifests(kinds, &of.of(kinds)?, namespace, image)?,
         };
         write::print(&text)?;
         Ok(ExitCode::SUCCESS)
@@ -97,7 +151,7 @@ impl Install {
 }
 
 /// Writes each definition to a file of its own in a directory, which is created if it does not exist.
-fn write_definitions(kinds: &Kinds, directory: &Path) -> Result<(), Failure> {
+fn write_definitions(kinds: &[&Rc<Kind>], directory: &Path) -> Result<(), Failure> {
     for (file, text) in definitions(kinds)? {
         let file = directory.join(file);
         fs::create_dir_all(directory)
@@ -108,7 +162,7 @@ fn write_definitions(kinds: &Kinds, directory: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the texts of the definitions by the names of their files.
-fn definitions(kinds: &Kinds) -> Result<BTreeMap<String, String>, Failure> {
+fn definitions(kinds: &[&Rc<Kind>]) -> Result<BTreeMap<String, String>, Failure> {
     let texts = kinds.iter().map(|kind| {
         let definition = kind
             .built_definition()
@@ -124,19 +178,21 @@ fn yaml(objects: &[Value]) -> Result<String, Failure> {
     write::documents(objects).map_err(|error| Failure::new("output", error))
 }
 
-fn manifests(kinds: &Kinds, namespace: &str, image: &str) -> Result<String, Failure> {
+fn manifests(all: &Kinds, kinds: &[&Rc<Kind>], namespace: &str, image: &str) -> Result<String, Failure> {
     let name = &program().name;
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
     ];
-    objects.extend(permissions(kinds, namespace));
-    objects.push(deployment(namespace, image));
+    objects.extend(permissions(all, kinds, namespace));
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let enabled = (kinds.len() < all.len()).then(|| format!("--enable-scheme={}", names.join(",")));
+    objects.push(deployment(namespace, image, enabled));
     Ok(definitions(kinds)?.into_values().collect::<String>() + &yaml(&objects)?)
 }
 
 /// Returns the roles and their bindings to the service account.
-fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
+fn permissions(all: &Kinds, kinds: &[&Rc<Kind>], namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (name, lease) = (&program().name, &program().lease);
     let election = format!("{name}-leader-election");
@@ -158,7 +214,7 @@ fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
         object(
             "ClusterRole",
             json!({"name": name}),
-            json!({"rules": kinds.rules_of(kinds.iter())}),
+            json!({"rules": all.rules_of(kinds.iter().copied())}),
         ),
         object(
             "ClusterRoleBinding",
@@ -178,14 +234,16 @@ fn permissions(kinds: &Kinds, namespace: &str) -> Vec<Value> {
     ]
 }
 
-fn deployment(namespace: &str, image: &str) -> Value {
+fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {
     let name = &program().name;
     let labels = json!({"app.kubernetes.io/name": name});
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": 5, "timeoutSeconds": 3});
+    let flags = ["run", "--leader-elect"].map(str::to_owned);
+    let arguments: Vec<String> = flags.into_iter().chain(enabled).collect();
     let container = json!({
         "name": "operator",
         "image": image,
-        "args": ["run", "--leader-elect"],
+        "args": arguments,
         "env": [{"name": "MY_POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
         "livenessProbe": probe("/healthz"),

@@ -12,7 +12,7 @@ use training_job::admission::DefinitionError;
 use training_job::api::labels::{Keys, OPERATOR_NAME};
 use training_job::{FieldErrors, Settings, TrainingJob};
 use training_job_controller::DynKind;
-use training_job_controller::process::rules;
+use training_job_controller::process::{program, rules};
 
 use crate::diff::fields::{Fields, fields};
 use crate::diff::planned::planned_objects;
@@ -91,6 +91,18 @@ impl Kinds {
             .iter()
             .flat_map(|kind| (self.installation.more_rules)(kind.name()));
         rules(&kinds).into_iter().chain(more).collect()
+    }
+
+    /// Returns the kind of this name. An exact match takes precedence over one in another case.
+    pub(crate) fn named(&self, name: &str) -> Option<&Rc<Kind>> {
+        let exact = self.iter().find(|kind| kind.name() == name);
+        exact.or_else(|| self.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)))
+    }
+
+    /// Returns the kinds that an installation has unless others are named.
+    pub(crate) fn installed_by_default(&self) -> impl Iterator<Item = &Rc<Kind>> {
+        self.iter()
+            .filter(|kind| !program().optional_kinds.contains(&kind.name()))
     }
 
     /// Returns true if an API group has, or once had, kinds of this program.

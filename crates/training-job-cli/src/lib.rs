@@ -46,7 +46,7 @@ pub mod write;
 pub use cli::Cli;
 pub use exit::Failure;
 pub use help::help;
-pub use install::Install;
+pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};

@@ -27,7 +27,11 @@ pub fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
     of_all_kinds(kubeconfig).args(kinds(flags)).args(flags)
 }
 
-/// Returns the command of such an operator for all kinds.
+/// The flag for every kind, also those that run only if they are named.
+pub const EVERY_KIND: &str =
+    "--enable-scheme=MXJob,TFJob,XGBoostJob,PyTorchJob,JAXJob,PaddleJob,MPIJob,TfJob,MxJob";
+
+/// Returns the command of such an operator for the kinds that run without a flag.
 pub fn of_all_kinds(kubeconfig: &Path) -> Program {
     Program::new(program::path())
         .args(["run", "--zap-encoder=json"])

@@ -11,6 +11,7 @@ use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program, wait_for_all};
 use training_job_xgboost::XGBoostJob;
+use training_operator_testing::operator::EVERY_KIND;
 
 const MX: &str = "{apiVersion: kubeflow.org/v1, kind: MXJob, metadata: {name: NAME}, spec: {jobMode: MXTrain, \
     mxReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: mxnet, image: i}]}}}}}}";
@@ -144,7 +145,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
         plane: &plane,
         namespace,
     };
-    let _operator = operator(&plane, &[]);
+    let _operator = operator(&plane, &[EVERY_KIND]);
 
     // The lists are complete when the operator reconciles a job. Later objects are delivered by watches.
     world.create(MX, "listed").await;

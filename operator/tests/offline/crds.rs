@@ -11,46 +11,81 @@ const MAX_BYTES: usize = 95_000;
 
 #[test]
 fn committed_definitions_are_current() {
-    let directory = root().join("crds");
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        let written = run(&["crd", "--dir", "crds"]);
-        assert_eq!(written.code, Some(0), "{}", written.stderr);
+        for (folder, kinds) in FOLDERS {
+            let arguments = [&["crd", "--dir", folder], kinds].concat();
+            let written = run(&arguments);
+            assert_eq!(written.code, Some(0), "{}", written.stderr);
+        }
     }
-    let mut files: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|file| !file.ends_with("Kustomization"))
-        .collect();
-    files.sort();
-    let committed: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
-    let printed = run(&["crd"]).stdout;
-    assert!(
-        committed == printed,
-        "crds/ is stale; run: UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test offline crds::"
-    );
-    for file in files {
-        let bytes = fs::metadata(&file).unwrap().len();
-        assert!(bytes < MAX_BYTES as u64, "{} has {bytes} bytes", file.display());
+    for (folder, kinds) in FOLDERS {
+        let files = fs::read_dir(root().join(folder)).unwrap();
+        let mut files: Vec<_> = files
+            .map(|e| e.unwrap().path())
+            .filter(|file| file.extension().is_some())
+            .collect();
+        files.sort();
+        let committed: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
+        let printed = run(&[&["crd"], kinds].concat()).stdout;
+        assert!(
+            committed == printed,
+            "{folder} is stale; run: UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test offline crds::"
+        );
+        for file in files {
+            let bytes = fs::metadata(&file).unwrap().len();
+            assert!(bytes < MAX_BYTES as u64, "{} has {bytes} bytes", file.display());
+        }
     }
 }
 
-/// The cluster may have the separate mpi-operator, whose definition of MPIJobs has the same name.
+/// The folders of definitions, and the flags that select the kinds of each. The cluster may have the separate
+/// mpi-operator, whose definition of MPIJobs has the same name; and few clusters have jobs of the kinds of 2017.
+const FOLDERS: [(&str, &[&str]); 3] = [
+    ("crds", &[]),
+    ("crds/mpi", &["--kind", "MPIJob"]),
+    ("crds/mlkube", &["--kind=MxJob", "--kind", "TfJob"]),
+];
+
 #[test]
-fn kustomize_brings_all_definitions_but_that_of_mpijobs() {
-    let kustomization = fs::read_to_string(root().join("crds/Kustomization")).unwrap();
-    let kustomization: Value = serde_saphyr::from_str(&kustomization).unwrap();
-    let mut brought: Vec<String> = serde_json::from_value(kustomization["resources"].clone()).unwrap();
-    brought.retain(|file| file.ends_with(".yaml"));
-    brought.push("kubeflow.org_mpijobs.yaml".to_owned());
-    brought.sort();
-    let name = |definition: Value| {
-        let spec = &definition["spec"];
-        let (group, plural) = (spec["group"].as_str(), spec["names"]["plural"].as_str());
-        format!("{}_{}.yaml", group.unwrap(), plural.unwrap())
-    };
-    let mut all: Vec<String> = definitions().into_iter().map(name).collect();
-    all.sort();
-    assert_eq!(brought, all);
+fn kustomize_brings_the_definitions_of_each_folder() {
+    for (folder, kinds) in FOLDERS {
+        let kustomization = fs::read_to_string(root().join(folder).join("Kustomization")).unwrap();
+        let kustomization: Value = serde_saphyr::from_str(&kustomization).unwrap();
+        let mut brought: Vec<String> = serde_json::from_value(kustomization["resources"].clone()).unwrap();
+        brought.retain(|file| file.ends_with(".yaml"));
+        brought.sort();
+        let name = |definition: Value| {
+            let spec = &definition["spec"];
+            let (group, plural) = (spec["group"].as_str(), spec["names"]["plural"].as_str());
+            format!("{}_{}.yaml", group.unwrap(), plural.unwrap())
+        };
+        let mut all: Vec<String> = definitions(kinds).into_iter().map(name).collect();
+        all.sort();
+        assert_eq!(brought, all, "{folder}");
+    }
+}
+
+#[test]
+fn kinds_are_left_out_unless_they_are_named() {
+    let help = run(&["crd", "--help"]).stdout;
+    assert!(help.contains("all kinds but MPIJob, TfJob and MxJob"), "{help}");
+    let printed = run(&["crd"]).stdout;
+    for name in ["mpijobs.kubeflow.org", "mlkube.io"] {
+        assert!(!printed.contains(name), "{name}");
+    }
+    assert!(
+        run(&["crd", "--kind", "MPIJob"])
+            .stdout
+            .contains("name: mpijobs.kubeflow.org")
+    );
+    let typo = run(&["crd", "--kind", "MPIJobs"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(
+        typo.stderr
+            .contains("--kind: \"MPIJobs\" is not supported; must be one of MXJob, TFJob"),
+        "{}",
+        typo.stderr
+    );
 }
 
 #[test]
@@ -62,12 +97,13 @@ fn what_is_written_leaves_other_files_alone() {
     assert_eq!(written.code, Some(0), "{}", written.stderr);
     assert_eq!(fs::read_to_string(&kustomization).unwrap(), "resources: []\n");
     let files = fs::read_dir(&folder).unwrap().count();
-    assert_eq!(files, 1 + definitions().len());
+    assert_eq!(files, 1 + definitions(&[]).len());
 }
 
 #[test]
 fn definitions_are_what_an_api_server_accepts() {
-    for definition in definitions() {
+    for definition in FOLDERS.into_iter().flat_map(|(_, kinds)| definitions(kinds)) {
+        assert_eq!(definition["spec"]["preserveUnknownFields"], Value::Null);
         let versions = definition["spec"]["versions"].as_array().unwrap();
         let stored: Vec<_> = versions.iter().filter(|v| v["storage"] == true).collect();
         assert_eq!(stored.len(), 1, "one version is stored");
@@ -86,7 +122,7 @@ fn definitions_are_what_an_api_server_accepts() {
 
 #[test]
 fn mxjob_has_the_versions_that_manifests_use() {
-    let all = definitions();
+    let all = definitions(&[]);
     let is_mxjobs = |definition: &&Value| definition["metadata"]["name"] == "mxjobs.kubeflow.org";
     let definition = all.iter().find(is_mxjobs).unwrap();
     let versions = definition["spec"]["versions"].as_array().unwrap();
@@ -116,8 +152,8 @@ fn mxjob_has_the_versions_that_manifests_use() {
     assert_eq!(limits["additionalProperties"]["x-kubernetes-int-or-string"], true);
 }
 
-fn definitions() -> Vec<Value> {
-    serde_saphyr::from_multiple(&run(&["crd"]).stdout).unwrap()
+fn definitions(kinds: &[&str]) -> Vec<Value> {
+    serde_saphyr::from_multiple(&run(&[&["crd"], kinds].concat()).stdout).unwrap()
 }
 
 /// Checks the rules of structural schemas that this operator's schemas could violate.
@@ -137,6 +173,7 @@ fn check_structural(schema: &Value, path: &str) {
             "maximum",
             "minItems",
             "minimum",
+            "nullable",
             "pattern",
             "properties",
             "required",

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 14] = [
+const EXCEPTIONS: [(&str, &str); 13] = [
     ("frameworks/NAME", "NAME stands for a kind"),
     ("vVERSION", "VERSION stands for a version"),
     ("reflector", "of kube-runtime"),
@@ -23,7 +23,6 @@ const EXCEPTIONS: [(&str, &str); 14] = [
     ("trialResources", "a field of Katib"),
     ("podFailurePolicy", "a field of batch/v1"),
     ("--host-discovery-script", "a flag of Horovod"),
-    ("--force-conflicts", "a flag of kubectl"),
     (
         "--custom-resource-state-config-file",
         "a flag of kube-state-metrics",

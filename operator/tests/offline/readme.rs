@@ -76,7 +76,14 @@ fn its_commands_work() {
                 assert!(output.status.success() || differs, "{line}: {output:?}");
             }
             // The tests of the manifests apply these to a real API server.
-            ["kubectl", "apply", "-k", path] => {
+            [
+                "kubectl",
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "-k",
+                path,
+            ] => {
                 let overlay = path.rsplit('/').next().unwrap();
                 assert!(root().join(path).is_dir(), "no {line}");
                 let tested = include_str!("../cluster/install/overlays.rs");

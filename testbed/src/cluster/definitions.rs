@@ -28,6 +28,7 @@ impl ControlPlane {
             "--force-conflicts",
             "-o",
             "name",
+            "--recursive",
             "-f",
             &folder,
         ];

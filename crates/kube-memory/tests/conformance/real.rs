@@ -49,8 +49,9 @@ pub(crate) async fn turn(alone: bool) -> Turn {
 
 /// Returns the definitions in `crds/`.
 pub(crate) fn definitions() -> Vec<Value> {
-    let files = fs::read_dir(repository().join("crds")).unwrap();
-    let files = files.map(|file| file.unwrap().path());
+    let folders = ["crds", "crds/mpi", "crds/mlkube"];
+    let files = folders.map(|folder| fs::read_dir(repository().join(folder)).unwrap());
+    let files = files.into_iter().flatten().map(|file| file.unwrap().path());
     let definitions = files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
     definitions
         .map(|path| serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap())

@@ -65,7 +65,7 @@ pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use process_metrics::metric_descriptions;
-pub use program::{Program, program};
+pub use program::{Program, all_kinds_but, program};
 pub use rules::rules;
 pub use settings::SettingFlags;
 
@@ -102,11 +102,14 @@ fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// Returns the kinds with these names, or all kinds if there are no names.
-fn enabled(kinds: &[DynKind], names: &[String]) -> Result<Vec<DynKind>, ProcessError> {
+/// Returns the kinds with these names. Without names, returns all kinds but those that must be named.
+fn enabled(kinds: &[DynKind], names: &[String], opt_in: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
     let named = names.iter().map(|name| kind_named(kinds, name));
     let named = named.collect::<Result<Vec<_>, _>>()?;
-    let is_enabled = |kind: &&DynKind| names.is_empty() || named.contains(&kind.name());
+    let is_enabled = |kind: &&DynKind| match names.is_empty() {
+        true => !opt_in.contains(&kind.name()),
+        false => named.contains(&kind.name()),
+    };
     Ok(kinds.iter().filter(is_enabled).cloned().collect())
 }
 
@@ -226,10 +229,14 @@ mod tests {
         let all = kinds(&["HOTJob", "ToyJob", "HotJob"]);
         let enabled = |names: &[&str]| -> Result<Vec<String>, ProcessError> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let enabled = super::enabled(&all, &names)?;
+            let enabled = super::enabled(&all, &names, &["HotJob"])?;
             Ok(enabled.into_iter().map(|kind| kind.name().to_owned()).collect())
         };
-        assert_eq!(enabled(&[]).unwrap(), ["HOTJob", "ToyJob", "HotJob"]);
+        assert_eq!(
+            enabled(&[]).unwrap(),
+            ["HOTJob", "ToyJob"],
+            "HotJob must be named"
+        );
         assert_eq!(enabled(&["hotjob"]).unwrap(), ["HOTJob"]);
         assert_eq!(enabled(&["HotJob", "toyjob"]).unwrap(), ["ToyJob", "HotJob"]);
         assert!(enabled(&["HotJobs"]).is_err());

@@ -21,6 +21,11 @@ pub struct Program {
     pub kind_names: Vec<String>,
     /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
+    /// The kinds that run only if `--enable-scheme` names them.
+    pub opt_in_kinds: &'static [&'static str],
+    /// The kinds that an installation leaves out unless they are named: `crd`, `rbac` and `manifests` print them only
+    /// on request, and `doctor` expects them only if a Deployment runs them.
+    pub optional_kinds: &'static [&'static str],
 }
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();
@@ -39,6 +44,8 @@ impl Program {
             name,
             kind_names: Vec::new(),
             settings: Vec::new(),
+            opt_in_kinds: &[],
+            optional_kinds: &[],
         }
     }
 
@@ -99,12 +106,29 @@ pub(super) fn enable_scheme_help() -> String {
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();
-    format!("Kind of job to run{example}; can be repeated [default: all kinds]")
+    let default = all_kinds_but(program().opt_in_kinds);
+    format!("Kind of job to run{example}; can be repeated [default: {default}]")
+}
+
+/// Returns `all kinds but A, B and C` for a help text, or `all kinds` if none is left out.
+pub fn all_kinds_but(left_out: &[&str]) -> String {
+    match left_out {
+        [] => "all kinds".to_owned(),
+        [only] => format!("all kinds but {only}"),
+        [others @ .., last] => format!("all kinds but {} and {last}", others.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn left_out_kinds_are_listed() {
+        assert_eq!(all_kinds_but(&[]), "all kinds");
+        assert_eq!(all_kinds_but(&["A"]), "all kinds but A");
+        assert_eq!(all_kinds_but(&["A", "B", "C"]), "all kinds but A, B and C");
+    }
 
     #[test]
     fn lease_and_variables_follow_from_the_name() {

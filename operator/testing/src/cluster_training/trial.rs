@@ -9,6 +9,7 @@ use tokio::sync::{OnceCell, SemaphorePermit};
 use training_job_testbed::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
 
 use crate::machine::JOBS;
+use crate::operator::EVERY_KIND;
 use crate::venv::venv;
 use crate::{manifests, processes, program};
 
@@ -172,7 +173,7 @@ fn send(pid: u32, signal: Signal) {
 
 fn start_operator(plane: &ControlPlane, namespace: &str, kubeconfig: &Path) -> Background {
     let program = Program::new(program::path())
-        .args(["run", "--namespace", namespace])
+        .args(["run", "--namespace", namespace, EVERY_KIND])
         .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
         .args([Path::new("--kubeconfig"), kubeconfig]);
     plane.spawn(program)

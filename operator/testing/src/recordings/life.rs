@@ -15,6 +15,7 @@ use training_job_testbed::cluster::{
 };
 
 use super::kinds::{KINDS, Kind};
+use crate::operator::EVERY_KIND;
 use crate::program;
 
 /// A stage of a job's life.
@@ -131,7 +132,7 @@ pub async fn play(cluster: &ControlPlane) -> Vec<Recording> {
 async fn start(cluster: &ControlPlane, namespace: &str) -> Background {
     let operator = cluster.spawn(
         Program::new(program::path())
-            .args(["run", "--namespace", namespace])
+            .args(["run", "--namespace", namespace, EVERY_KIND])
             .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]),
     );
     operator.wait_for_line("running jobs").await;

@@ -1,4 +1,4 @@
-//! The definitions in `crds/` over those that older operators left, and the jobs that were there.
+//! The definitions of `manifests/takeover` over those that older operators left, and the jobs that were there.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -114,7 +114,7 @@ async fn crds_apply_over(definition: Value, stored: &str, flags: &[&str]) {
         cluster.kubectl(&patch).await.success();
     }
 
-    let folder = root().join("crds");
+    let folder = root().join("manifests/takeover");
     let apply = [&["apply", "-k", folder.to_str().unwrap()], flags].concat();
     cluster.kubectl(&apply).await.success();
     cluster.served("mxjobs.kubeflow.org").await;

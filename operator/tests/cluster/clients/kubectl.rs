@@ -48,8 +48,9 @@ async fn a_job_is_made_watched_and_deleted() {
 
     let got = stage.run(&["get", "mxjob"]).await;
     let lines = table(&got);
-    assert_eq!(lines[0], ["NAME", "STATE", "AGE"]);
+    assert_eq!(lines[0], ["NAME", "STATE", "AGE", "READY", "REASON", "FAILURE"]);
     assert_eq!(lines[1][..2], ["spirals", "Running"]);
+    assert_eq!(lines[1][3..], ["5/5", "", ""]);
     assert!(lines[1][2].ends_with('s'), "{got}");
 
     stage.kubelet.exits("spirals-worker-1", "mxnet", 137).await;
@@ -81,13 +82,14 @@ async fn a_job_is_made_watched_and_deleted() {
     assert_eq!(
         lines[0],
         [
-            "NAME", "STATE", "AGE", "STARTED", "FINISHED", "RESTARTS", "FAILURE"
+            "NAME", "STATE", "AGE", "READY", "REASON", "FAILURE", "STARTED", "FINISHED", "RESTARTS"
         ]
     );
     assert_eq!(lines[1][..2], ["spirals", "Succeeded"]);
-    assert!(lines[1][2..5].iter().all(|age| age.ends_with('s')), "{got}");
     // A succeeded job keeps the failure in its history.
-    assert_eq!(lines[1][5..], ["1", ""]);
+    assert_eq!(lines[1][3..6], ["0/5", "", ""]);
+    assert!([2, 6, 7].iter().all(|&age| lines[1][age].ends_with('s')), "{got}");
+    assert_eq!(lines[1][8], "1");
 
     let described = stage.run(&["describe", "mxjob", "spirals"]).await;
     assert!(
@@ -118,4 +120,69 @@ async fn a_job_is_made_watched_and_deleted() {
     let gone = stage.kubectl(&["get", "mxjob", "spirals"]).await;
     assert!(gone.code == 1 && gone.stderr.contains("NotFound"), "{gone:?}");
     assert_eq!(stage.operator.ended(), None);
+}
+
+/// Returns the cells READY, REASON and FAILURE of a job once one of them has this value.
+async fn cells_with(stage: &Stage, job: &str, value: &str) -> [String; 3] {
+    loop {
+        let got = stage.run(&["get", "mxjob", job]).await;
+        if let [.., ready, reason, failure] = &table(&got)[1][..]
+            && [ready, reason, failure].contains(&&value)
+        {
+            return [ready, reason, failure].map(|cell| (*cell).to_owned());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_table_says_why_a_job_waits_and_why_it_failed() {
+    let stage = Stage::new("kubectl-waits").await;
+    let quota = ["create", "quota", "none", "--hard=pods=0"];
+    stage.run(&quota).await;
+    let is_counted = [
+        "wait",
+        "quota/none",
+        "--for=jsonpath={.status.used.pods}=0",
+        "--timeout=60s",
+    ];
+    stage.run(&is_counted).await;
+    stage.run(&["create", "-f", "examples/mxnet/train.yaml"]).await;
+    let refused = cells_with(&stage, "spirals", "FailedCreatePod").await;
+    assert_eq!(refused, ["0/5", "FailedCreatePod", ""]);
+
+    stage.run(&["delete", "quota", "none"]).await;
+    // An edit makes the operator try again at once.
+    let patch = r#"{"spec":{"mxReplicaSpecs":{"Worker":{"restartPolicy":"Never"}}}}"#;
+    stage
+        .run(&["patch", "mxjob", "spirals", "--type=merge", "-p", patch])
+        .await;
+    stage.all_run("spirals", 5, "0").await;
+    assert_eq!(cells_with(&stage, "spirals", "5/5").await, ["5/5", "", ""]);
+    stage.kubelet.exits("spirals-worker-1", "mxnet", 3).await;
+    let failed = cells_with(&stage, "spirals", "worker-1: exit 3").await;
+    assert_eq!(failed, ["0/5", "", "worker-1: exit 3"]);
+    assert_eq!(stage.operator.ended(), None);
+}
+
+/// The status has types, and descriptions have one line per paragraph.
+#[tokio::test]
+async fn the_status_is_explained() {
+    let stage = Stage::new("kubectl-explain").await;
+    let failure = stage.run(&["explain", "mxjob.status.failure"]).await;
+    for field in ["exitCode\t<integer>", "pod\t<string>", "summary\t<string>"] {
+        assert!(failure.contains(field), "{field} in\n{failure}");
+    }
+    let status = stage.run(&["explain", "mxjob.status"]).await;
+    for field in [
+        "conditions\t<[]Object>",
+        "completionTime\t<string>",
+        "replicaStatuses\t<map[string]Object>",
+    ] {
+        assert!(status.contains(field), "{field} in\n{status}");
+    }
+    let policy = stage
+        .run(&["explain", "mxjob.spec.runPolicy.stableAddress"])
+        .await;
+    assert!(policy.contains("FIELD: stableAddress <boolean>"), "{policy}");
 }

@@ -84,7 +84,12 @@ fn kube_state_metrics_has_each_kind_by_its_resource() {
         .map(|kind| {
             let plural = format!("{}s", kind.name.to_lowercase());
             let group = kind.version.split('/').next().unwrap();
-            let definition = format!("crds/{group}_{plural}.yaml");
+            let folder = match group {
+                "kubeflow.org" if kind.name == "MPIJob" => "crds/mpi",
+                "kubeflow.org" => "crds",
+                _ => "crds/mlkube",
+            };
+            let definition = format!("{folder}/{group}_{plural}.yaml");
             assert!(repository().join(&definition).is_file(), "{definition}");
             (kind.version.to_owned(), kind.name.to_owned(), plural)
         })

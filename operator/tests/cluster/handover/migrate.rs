@@ -111,7 +111,7 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
             "{command}: {text}{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        if command.starts_with("kubectl apply -k manifests") {
+        if command.ends_with("-k manifests/overlays/standalone") {
             // Nothing runs the Deployment here.
             cluster.install_crds().await;
             let flags = ["--default-restart-scope=Replica"];

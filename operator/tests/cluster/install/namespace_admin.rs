@@ -29,7 +29,13 @@ async fn an_admin_of_a_namespace_installs_the_operator_there() {
     };
     wait(Api::<ClusterRole>::all(cluster.client()), "admin", has_jobs).await;
 
-    let all = [&[][..], &["mpi"], &["volcano"], &["mpi", "coscheduling"]];
+    let all = [
+        &[][..],
+        &["mpi"],
+        &["mlkube"],
+        &["volcano"],
+        &["mpi", "coscheduling"],
+    ];
     for (n, components) in all.into_iter().enumerate() {
         let namespace = cluster.namespace(&format!("alice-{n}")).await;
         let alice = [

@@ -28,13 +28,8 @@ async fn every_overlay_applies_and_applies_again() {
         let written = definitions(cluster).await;
         let again = apply(cluster, overlay).await;
         let overlay = overlay.display();
-        // kubectl sends what a budget selects anew each time, and of a definition the one field that the server stores by
-        // leaving it out; and the server aggregates the admin's role.
-        let known = [
-            "poddisruptionbudget.policy/",
-            "customresourcedefinition.apiextensions.k8s.io/",
-            "/kubeflow-training-admin ",
-        ];
+        // kubectl sends what a budget selects anew each time, and the server aggregates the admin's role.
+        let known = ["poddisruptionbudget.policy/", "/kubeflow-training-admin "];
         let changed =
             |line: &&str| !line.ends_with(" unchanged") && !known.iter().any(|known| line.contains(known));
         assert_eq!(again.lines().find(changed), None, "{overlay}: {again}");
@@ -110,9 +105,33 @@ async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
     }
 }
 
+/// The kinds of 2017 are opt-in.
+#[tokio::test]
+async fn a_component_adds_the_kinds_of_2017_and_nothing_else() {
+    let cluster = ControlPlane::shared().await;
+    for (overlay, kind) in [("standalone", "ClusterRole"), ("namespaced", "Role")] {
+        let [without, with] =
+            [&[][..], &["mlkube"]].map(|components| build(cluster, overlay, components, "team"));
+        let (without, with) = (without.await, with.await);
+        let granted = |objects: &[Value]| permissions(find(objects, kind, "training-operator"));
+        let (before, after) = (granted(&without), granted(&with));
+        assert!(before.is_subset(&after));
+        let is_old = |group: &str| group.ends_with("mlkube.io");
+        assert!(!before.iter().any(|p| is_old(&p.group)), "{overlay}: {before:?}");
+        assert!(
+            after.difference(&before).all(|p| is_old(&p.group)),
+            "{overlay}: {after:?}"
+        );
+        let defines = |object: &Value| {
+            object["kind"] == "CustomResourceDefinition" && is_old(object["spec"]["group"].as_str().unwrap())
+        };
+        assert!(!with.iter().any(defines), "{overlay}");
+    }
+}
+
 /// No kind is forgotten when one is added.
 #[tokio::test]
-async fn all_kinds_run_and_mpijobs_with_their_component() {
+async fn all_kinds_run_and_some_with_their_component() {
     let cluster = ControlPlane::shared().await;
     let all = training_operator(cluster, &["--enable-scheme=no-such-kind"]).await;
     let all = all.split("must be one of ").nth(1).unwrap();
@@ -123,7 +142,11 @@ async fn all_kinds_run_and_mpijobs_with_their_component() {
         .trim_end_matches('"')
         .split(", ")
         .collect();
-    for (components, missing) in [(&[][..], &["MPIJob"][..]), (&["mpi"], &[])] {
+    for (components, missing) in [
+        (&[][..], &["MPIJob", "MxJob", "TfJob"][..]),
+        (&["mpi"], &["MxJob", "TfJob"]),
+        (&["mpi", "mlkube"], &[]),
+    ] {
         let objects = build(cluster, "standalone", components, "team").await;
         let pod = &find(&objects, "Deployment", "training-operator")["spec"]["template"]["spec"];
         let arguments: Vec<String> = serde_json::from_value(pod["containers"][0]["args"].clone()).unwrap();

@@ -77,7 +77,7 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
 async fn what_is_granted_is_what_is_used() {
     let cluster = &cluster().await;
     let namespace = cluster.namespace("install").await;
-    let objects = build(cluster, "standalone", &["mpi"], &namespace).await;
+    let objects = build(cluster, "standalone", &["mpi", "mlkube"], &namespace).await;
     // These are there.
     let ours: Vec<Value> = objects
         .iter()
@@ -180,6 +180,7 @@ async fn whatever_is_taken_away_is_missed() {
     let cluster = &cluster().await;
     let base = build(cluster, "namespaced", &[], ANY).await;
     let with_mpi = build(cluster, "namespaced", &["mpi"], ANY).await;
+    let with_mlkube = build(cluster, "namespaced", &["mlkube"], ANY).await;
     let mut with_gangs = Vec::new();
     for (component, version) in gangs::COMPONENTS {
         let objects = build(cluster, "namespaced", &[component], ANY).await;
@@ -187,7 +188,8 @@ async fn whatever_is_taken_away_is_missed() {
     }
     let mut trials = Vec::new();
     for role in ["training-operator", "training-operator-leader-election"] {
-        let [plain, all] = [&base, &with_mpi].map(|objects| permissions(find(objects, "Role", role)));
+        let [plain, all, old] =
+            [&base, &with_mpi, &with_mlkube].map(|objects| permissions(find(objects, "Role", role)));
         let trial = |objects, jobs| {
             move |taken: &Permission| Trial {
                 objects,
@@ -198,12 +200,13 @@ async fn whatever_is_taken_away_is_missed() {
         };
         trials.extend(plain.iter().map(trial(&base, Jobs::All)));
         trials.extend(all.difference(&plain).map(trial(&with_mpi, Jobs::Mpi)));
+        trials.extend(old.difference(&plain).map(trial(&with_mlkube, Jobs::All)));
         for (objects, version) in &with_gangs {
             let all = permissions(find(objects, "Role", role));
             trials.extend(all.difference(&plain).map(trial(objects, Jobs::Gangs(version))));
         }
     }
-    assert_eq!(trials.len(), 67 + 25 + 2 * 6);
+    assert_eq!(trials.len(), 59 + 25 + 8 + 2 * 6);
     stream::iter(trials)
         .for_each_concurrent(4, |trial| miss(cluster, trial))
         .await;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use training_job_testbed::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
+use training_operator_testing::operator::EVERY_KIND;
 use training_operator_testing::program::run_with_input;
 
 /// The folders with examples, and those with jobs of every form.
@@ -94,6 +95,7 @@ async fn an_operator_makes_what_render_prints() {
     cluster.install_crds().await;
     let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
         "run",
+        EVERY_KIND,
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
     ]);
