@@ -6,8 +6,17 @@ use kube_manifest::{Finding, Severity};
 /// Returns one line with terminal styles: `file:line:column: field: problem; remedy`.
 pub fn styled(finding: &Finding) -> String {
     let bold = Style::new().bold();
+    match finding.severity {
+        Severity::Error => format!("{bold}{}:{bold:#} {}", finding.place(), finding.message()),
+        Severity::Warning | Severity::Note => labeled(finding),
+    }
+}
+
+/// Returns one line with terminal styles: `object: severity: problem; remedy`.
+pub fn labeled(finding: &Finding) -> String {
+    let bold = Style::new().bold();
     let severity = match finding.severity {
-        Severity::Error => return format!("{bold}{}:{bold:#} {}", finding.place(), finding.message()),
+        Severity::Error => AnsiColor::Red.on_default(),
         Severity::Warning => AnsiColor::Yellow.on_default(),
         Severity::Note => AnsiColor::Cyan.on_default(),
     };

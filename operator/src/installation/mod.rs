@@ -12,28 +12,37 @@ use training_job_cli::doctor::{
 
 use crate::convert::RUN_POLICY_FIELDS;
 
-/// The groups of the ancestors' kinds. Two of these are run here as well.
+/// The groups of the ancestors' kinds, which run here as well if they are enabled.
 const OLD_GROUPS: [&str; 2] = ["mxnet.mlkube.io", "mlkube.io"];
 
-/// The kind that is disabled by default. `manifests/mpi` adds its definition and its permissions.
-const OPTIONAL_KIND: &str = "MPIJob";
+/// The kind that needs more permissions, and whose definition the separate mpi-operator may have.
+const MPI_KIND: &str = "MPIJob";
+
+/// The kinds of 2017. They run only if they are named, because few clusters have their definitions.
+pub(crate) const KINDS_OF_2017: [&str; 2] = ["TfJob", "MxJob"];
+
+/// The kinds that the manifests leave out. The components `manifests/mpi` and `manifests/mlkube` add them.
+pub(crate) const OPTIONAL_KINDS: [&str; 3] = [MPI_KIND, KINDS_OF_2017[0], KINDS_OF_2017[1]];
 
 pub(crate) fn installation() -> Installation {
     let mut installation = Installation::default();
     installation.former_groups = &OLD_GROUPS;
-    installation.optional_kinds = &[OPTIONAL_KIND];
     installation.more_rules = more_rules;
     installation.operator_of = operator_of;
-    installation.apply_definition = apply_definition;
+    installation.apply_definition = |kind| format!("apply it with: {APPLY} crds{}", folder(kind));
+    installation.take_over_definition =
+        |kind| format!("apply it with: {APPLY} manifests/takeover{}", folder(kind));
     installation.apply_role =
-        || "apply the role of manifests/base and, for MPIJobs, of manifests/mpi".to_owned();
+        || "apply the role of manifests/base and those of the components for its other kinds".to_owned();
+    installation.apply_reader_role =
+        || "bind yourself to the ClusterRole of manifests/doctor, or run doctor as another user".to_owned();
     installation.install = || "apply one of manifests/overlays".to_owned();
     installation.former_jobs = former_jobs;
     installation
 }
 
 fn more_rules(kind: &str) -> Vec<PolicyRule> {
-    if kind != OPTIONAL_KIND {
+    if kind != MPI_KIND {
         return Vec::new();
     }
     // The operator grants these permissions to the launcher, so it must have them itself. kubectl sends `create`, and
@@ -46,14 +55,16 @@ fn more_rules(kind: &str) -> Vec<PolicyRule> {
     }]
 }
 
-fn apply_definition(kind: &str) -> String {
-    let what = match kind == OPTIONAL_KIND {
-        true => {
-            "apply it with: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
-        }
-        false => "apply crds/ with: kubectl apply --server-side --force-conflicts -k crds",
-    };
-    what.to_owned()
+/// The command that installs definitions, up to its folder.
+const APPLY: &str = "kubectl apply --server-side --force-conflicts -k";
+
+/// Returns the folder of a kind's definition below `crds` and `manifests/takeover`.
+fn folder(kind: &str) -> &'static str {
+    match kind {
+        MPI_KIND => "/mpi",
+        kind if KINDS_OF_2017.contains(&kind) => "/mlkube",
+        _ => "",
+    }
 }
 
 fn operator_of(deployment: &Value) -> Option<OperatorVariant> {

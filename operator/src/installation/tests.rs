@@ -3,17 +3,18 @@
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use training_job_cli::doctor::{ClusterState, MissingPermission, findings, text};
+use training_job_cli::doctor::{ClusterState, MissingPermission, findings, observations, text};
 use training_job_controller::process::{program, rules};
 
-use super::installation;
+use super::{KINDS_OF_2017, installation};
 use crate::kinds::kinds;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn healthy_cluster() -> ClusterState {
     let kinds = kinds();
     crate::cli::program(&kinds).install();
-    let definitions = kinds.iter().map(|kind| {
+    let runs = |kind: &&std::rc::Rc<training_job_cli::Kind>| !KINDS_OF_2017.contains(&kind.name());
+    let definitions = kinds.iter().filter(runs).map(|kind| {
         let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();
         definition["status"] = json!({"storedVersions": [stored]});
@@ -21,6 +22,8 @@ fn healthy_cluster() -> ClusterState {
     });
     ClusterState {
         version: (1, 35),
+        git_version: "v1.35.4".to_owned(),
+        now: "2026-01-01T01:00:00Z".parse().unwrap(),
         definitions: definitions.collect(),
         jobs: vec![job("today", json!({"jobMode": "MXTrain"}), json!({}))],
         deployments: vec![deployment(
@@ -40,12 +43,12 @@ fn job(name: &str, spec: Value, status: Value) -> Value {
 
 fn deployment(name: &str, image: &str, args: Value) -> Value {
     json!({"metadata": {"namespace": "kubeflow", "name": name}, "spec": {"template": {"spec": {
-        "serviceAccountName": name, "containers": [{"image": image, "args": args}]}}}})
+        "serviceAccountName": name, "containers": [{"image": image, "args": args}]}}}, "status": {"readyReplicas": 1}})
 }
 
 fn lease(namespace: &str) -> Value {
     json!({"metadata": {"namespace": namespace, "name": program().lease},
-        "spec": {"holderIdentity": "a-pod"}})
+        "spec": {"holderIdentity": "a-pod", "renewTime": "2026-01-01T00:59:57.500000Z"}})
 }
 
 fn webhook(kind: &str, policy: &str) -> Value {
@@ -55,12 +58,21 @@ fn webhook(kind: &str, policy: &str) -> Value {
 }
 
 fn report(state: &ClusterState) -> String {
-    anstream::adapter::strip_str(&text(&findings(state, &kinds()))).to_string()
+    let kinds = kinds();
+    let text = text(&observations(state, &kinds), &findings(state, &kinds));
+    anstream::adapter::strip_str(&text).to_string()
 }
 
 #[test]
 fn a_healthy_cluster_has_no_findings() {
-    assert_eq!(report(&healthy_cluster()), "errors: 0, warnings: 0\n");
+    insta::assert_snapshot!(report(&healthy_cluster()), @r"
+    API server: Kubernetes 1.35.4
+    CRDs: 7 of 7 current
+    operator kubeflow/training-operator: example.com/training-operator:1, 1 of 1 pods ready
+    lease kubeflow/1ca428e5.training-operator.kubeflow.org: held by a-pod, renewed 2 s ago
+    jobs: 1
+    errors: 0, warnings: 0
+    ");
 }
 
 #[test]
@@ -120,10 +132,17 @@ fn missing_parts_of_the_installation_are_reported() {
             permission: (verb.to_owned(), resource.to_owned()),
         });
     }
-    let why = "leases is forbidden";
-    state
-        .unreadable
-        .push(("leases of coordination.k8s.io/v1".to_owned(), why.to_owned()));
+    state.git_version = "v1.28.9".to_owned();
+    state.deployments[0]["spec"]["replicas"] = json!(2);
+    for (verb, resource) in [
+        ("list", "services"),
+        ("list", "leases.coordination.k8s.io"),
+        ("create", "subjectaccessreviews.authorization.k8s.io"),
+    ] {
+        state.forbidden.push((verb.to_owned(), resource.to_owned()));
+    }
+    let gone = ("pods of v1".to_owned(), "the server is shutting down".to_owned());
+    state.unreadable.push(gone);
     insta::assert_snapshot!(report(&state));
 }
 
@@ -133,7 +152,53 @@ fn a_deployment_without_replicas_is_ignored() {
     let mut old = deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null));
     old["spec"]["replicas"] = json!(0);
     state.deployments.push(old);
-    assert_eq!(report(&state), "errors: 0, warnings: 0\n");
+    assert!(
+        report(&state).ends_with("errors: 0, warnings: 0\n"),
+        "{}",
+        report(&state)
+    );
+}
+
+#[test]
+fn jobs_that_wait_for_long_are_listed_with_the_reason() {
+    let mut state = healthy_cluster();
+    let mut add = |name: &str, started: &str, status: Value| {
+        let mut job = job(name, json!({}), status);
+        job["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        job["status"]["startTime"] = started.into();
+        state.jobs.push(job);
+    };
+    let old = "2026-01-01T00:10:00Z";
+    add("unschedulable", old, json!({"waitingReason": "Unschedulable"}));
+    add("quiet", old, json!({}));
+    add("new", "2026-01-01T00:50:00Z", json!({}));
+    add(
+        "runs",
+        old,
+        json!({"conditions": [{"type": "Running", "status": "True"}]}),
+    );
+    let expected = "jobs: note: waiting for more than 10 minutes: ns/unschedulable (Unschedulable), \
+                    ns/quiet (no reason in its status); kubectl describe shows the events of a job\n\
+                    errors: 0, warnings: 0\n";
+    assert!(report(&state).ends_with(expected), "{}", report(&state));
+}
+
+#[test]
+fn kinds_of_other_operators_are_one_note() {
+    let mut state = healthy_cluster();
+    state.deployments[0] = deployment(
+        "training-operator",
+        "training-operator:1",
+        json!(["run", "--enable-scheme=MXJob"]),
+    );
+    let report = report(&state);
+    assert!(report.contains("CRDs: 1 of 1 current\n"), "{report}");
+    let notes: Vec<&str> = report.lines().filter(|line| line.contains("note:")).collect();
+    assert_eq!(notes.len(), 1, "{report}");
+    assert!(
+        notes[0].starts_with("CRDs: note: this operator does not run jobs of "),
+        "{report}"
+    );
 }
 
 /// Another operator may own the definition of MPIJobs as long as this operator does not run them.
@@ -149,8 +214,8 @@ fn disabled_kinds_need_no_definitions() {
 
     let of_another = json!([{"name": "v2beta1"}]);
     state.definitions[0]["spec"]["versions"] = of_another;
-    let problem = "definition mpijobs.kubeflow.org: its versions or fields differ from those of this operator; apply it with: \
-                   kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml";
+    let problem = "CRD mpijobs.kubeflow.org: error: its versions or fields differ from those of this operator; apply it with: \
+                   kubectl apply --server-side --force-conflicts -k crds/mpi";
     assert!(report(&state).contains(problem), "{}", report(&state));
     for without in [json!(["run", "--enable-scheme=MXJob"]), json!(null)] {
         state.deployments[0] = deployment("training-operator", "training-operator:1", without);
@@ -164,13 +229,26 @@ fn the_checked_permissions_are_those_of_the_role() {
         let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));
         kube_manifest::parse(&std::fs::read_to_string(file).unwrap()).unwrap()[0].to_json()
     };
-    let component = read("mpi/kustomization.yaml");
-    let patch = component["patches"][1]["patch"].as_str().unwrap();
-    let added = kube_manifest::parse(patch).unwrap()[0].to_json();
-    let added = added.as_array().unwrap().iter().map(|one| one["value"].clone());
+    let added = ["mpi", "mlkube"].map(|component| {
+        let component = read(&format!("{component}/kustomization.yaml"));
+        let patch = component["patches"][1]["patch"].as_str().unwrap();
+        let added = kube_manifest::parse(patch).unwrap()[0].to_json();
+        added
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["value"].clone())
+            .collect::<Vec<_>>()
+    });
     let role = read("base/role.yaml");
     let mut granted = Vec::new();
-    for rule in role["rules"].as_array().unwrap().iter().cloned().chain(added) {
+    for rule in role["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .cloned()
+        .chain(added.into_iter().flatten())
+    {
         for resource in rule["resources"].as_array().unwrap() {
             granted.extend(
                 rule["verbs"]

@@ -1,10 +1,11 @@
 //! Reads the Deployments of operators.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
+use training_job_controller::process::program;
 
+use super::cluster_state::ClusterState;
 use super::installation::OperatorVariant;
 use crate::kinds::{Kind, Kinds};
 
@@ -36,20 +37,31 @@ pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k
             true => line.get(n + 1).map(String::as_str),
             false => word.strip_prefix(flag)?.strip_prefix('='),
         });
-    let named = values.flat_map(|names| names.split(',')).filter_map(|name| {
-        let spelt_so = kinds.iter().position(|kind| kind.name() == name);
-        spelt_so.or_else(|| {
-            kinds
-                .iter()
-                .position(|kind| kind.name().eq_ignore_ascii_case(name))
-        })
-    });
-    let named: BTreeSet<usize> = named.collect();
-    let wanted = |(n, _): &(usize, &Rc<Kind>)| named.is_empty() || named.contains(n);
-    kinds
+    let values = values.flat_map(|names| names.split(','));
+    let named: Vec<&str> = values
+        .filter_map(|name| Some(kinds.named(name)?.name()))
+        .collect();
+    let is_enabled = |kind: &&Rc<Kind>| match named.is_empty() {
+        true => !program().opt_in_kinds.contains(&kind.name()),
+        false => named.contains(&kind.name()),
+    };
+    kinds.iter().filter(is_enabled).collect()
+}
+
+/// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
+/// Deployment.
+pub(super) fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<&'k Rc<Kind>> {
+    let ours = state
+        .deployments
         .iter()
-        .enumerate()
-        .filter(wanted)
-        .map(|(_, kind)| kind)
-        .collect()
+        .filter(|d| operator_of(d, kinds) == Some(OperatorVariant::This));
+    let ours: Vec<&str> = ours
+        .flat_map(|deployment| enabled_kinds(deployment, kinds))
+        .map(|kind| kind.name())
+        .collect();
+    let is_wanted = |kind: &&Rc<Kind>| match ours.is_empty() {
+        true => !program().optional_kinds.contains(&kind.name()),
+        false => ours.contains(&kind.name()),
+    };
+    kinds.iter().filter(is_wanted).collect()
 }

@@ -12,32 +12,16 @@ use crate::kinds::{Kind, Kinds};
 
 use super::cluster_state::{ClusterState, name};
 use super::copies::{is_bare_copy, lost_fields};
-use super::deployments::{enabled_kinds, operator_of};
+use super::definitions::is_outdated;
+use super::deployments::{expected_kinds, operator_of};
 use super::installation::OperatorVariant;
+use super::overview::{held_leases, ready_pods, waiting_jobs};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
 
 /// The maximum number of names in one finding.
 const MAX_LISTED_NAMES: usize = 5;
-
-/// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
-/// Deployment.
-fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<&'k Rc<Kind>> {
-    let ours = state
-        .deployments
-        .iter()
-        .filter(|d| operator_of(d, kinds) == Some(OperatorVariant::This));
-    let ours: Vec<&str> = ours
-        .flat_map(|deployment| enabled_kinds(deployment, kinds))
-        .map(|kind| kind.name())
-        .collect();
-    let is_wanted = |kind: &&Rc<Kind>| match ours.is_empty() {
-        true => !kinds.installation.optional_kinds.contains(&kind.name()),
-        false => ours.contains(&kind.name()),
-    };
-    kinds.iter().filter(is_wanted).collect()
-}
 
 /// Returns all findings, the most severe first.
 pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
@@ -49,10 +33,8 @@ pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
     found.permissions(state, kinds);
     found.0.extend((kinds.installation.former_jobs)(state));
     found.copies(state, kinds);
-    for (what, why) in &state.unreadable {
-        let remedy = "run doctor as a user who may read them";
-        found.add(Severity::Warning, what, format!("cannot be read: {why}"), remedy);
-    }
+    found.waiting_jobs(state);
+    found.unreadable(state, kinds);
     let rank = |finding: &Finding| match finding.severity {
         Severity::Error => 0,
         Severity::Warning => 1,
@@ -101,91 +83,41 @@ impl Findings {
             .into_iter()
             .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
             .collect();
+        let mut others = Vec::new();
         for definition in &state.definitions {
             let (_, plural) = name(definition);
-            let object = format!("definition {plural}");
+            let object = format!("CRD {plural}");
             match known.get(plural) {
                 Some(kind) => {
-                    let remedy = (kinds.installation.apply_definition)(kind.name());
-                    self.definition(&object, definition, kind, &remedy);
+                    if let Some((problem, remedy)) = is_outdated(definition, kind) {
+                        let remedy = remedy.describe(kinds, kind);
+                        self.add(Severity::Error, &object, problem, &remedy);
+                    }
                 }
-                None => {
-                    let problem = "this operator does not run jobs of this kind";
-                    self.add(
-                        Severity::Note,
-                        &object,
-                        problem,
-                        "keep the operator of this kind, and disable the other kinds there",
-                    );
-                }
+                None => others.push(plural.to_owned()),
             }
         }
-        let is_unreadable = state
-            .unreadable
-            .iter()
-            .any(|(what, _)| what.starts_with("customresourcedefinitions"));
+        if !others.is_empty() {
+            let problem = format!("this operator does not run jobs of {}", list_names(&others));
+            let remedy = "run these kinds with another operator, or enable them with --enable-scheme";
+            self.add(Severity::Note, "CRDs", problem, remedy);
+        }
+        let is_unreadable = state.is_unreadable("customresourcedefinitions");
         for (plural, kind) in known.iter().filter(|_| !is_unreadable) {
             if state
                 .definitions
                 .iter()
                 .all(|definition| name(definition).1 != *plural)
             {
-                let object = format!("definition {plural}");
+                let object = format!("CRD {plural}");
                 let remedy = (kinds.installation.apply_definition)(kind.name());
-                self.add(Severity::Warning, &object, "missing", &remedy);
+                self.add(Severity::Warning, &object, "not installed", &remedy);
             }
         }
     }
 
-    fn definition(&mut self, object: &str, definition: &Value, kind: &Kind, apply: &str) {
-        let spec = &definition["spec"];
-        if spec["preserveUnknownFields"] == true {
-            let problem =
-                "belongs to an older operator and keeps unknown fields, so stored jobs are not checked";
-            return self.add(Severity::Error, object, problem, apply);
-        }
-        let texts = |list: &Value| -> BTreeSet<String> {
-            let list = list.as_array().into_iter().flatten();
-            list.filter_map(|v| v.as_str().or_else(|| v["name"].as_str()).map(str::to_owned))
-                .collect()
-        };
-        // An inconsistent kind has no definition: `crd` says why.
-        let Ok(expected) = kind.built_definition() else {
-            return;
-        };
-        let ours: BTreeSet<String> = expected.spec.versions.iter().map(|v| v.name.clone()).collect();
-        let stored = texts(&definition["status"]["storedVersions"]);
-        if let Some(version) = stored.difference(&ours).next() {
-            let problem = format!("jobs may be stored as {version}, which is no longer served");
-            let remedy = "save the jobs with kubectl get, convert them, delete the definition, apply the new definition, and apply the jobs";
-            return self.add(Severity::Error, object, problem, remedy);
-        }
-        let there = texts(&spec["versions"]);
-        let version = |one: &Value| {
-            let properties = one.pointer("/schema/openAPIV3Schema/properties/spec/properties");
-            let fields = properties
-                .and_then(Value::as_object)
-                .map(|p| p.keys().cloned().collect());
-            (
-                one["name"].as_str().unwrap_or_default().to_owned(),
-                fields.unwrap_or_default(),
-            )
-        };
-        let fields = |versions: &Value| -> BTreeMap<String, BTreeSet<String>> {
-            versions.as_array().into_iter().flatten().map(version).collect()
-        };
-        let wanted = serde_json::to_value(&expected.spec.versions).unwrap_or_default();
-        if there != ours || fields(&spec["versions"]) != fields(&wanted) {
-            let problem = "its versions or fields differ from those of this operator";
-            self.add(Severity::Error, object, problem, apply);
-        }
-    }
-
     fn webhooks(&mut self, state: &ClusterState, kinds: &Kinds) {
-        let is_unreadable = state
-            .unreadable
-            .iter()
-            .any(|(what, _)| what.starts_with("services "));
+        let is_unreadable = state.is_unreadable("services");
         for configuration in state.webhooks.iter().filter(|_| !is_unreadable) {
             let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
             let (_, configured) = name(configuration);
@@ -232,7 +164,18 @@ impl Findings {
         for (operator, deployment) in &all {
             let object = format!("deployment {}", named(deployment));
             let whose = match operator {
-                OperatorVariant::This => continue,
+                OperatorVariant::This => {
+                    let (ready, wanted) = ready_pods(deployment);
+                    if ready < wanted {
+                        let (namespace, name) = name(deployment);
+                        let remedy = format!(
+                            "run: kubectl --namespace {namespace} describe deployment,replicaset,pod, and look for {name}"
+                        );
+                        let problem = format!("{ready} of {wanted} pods are ready");
+                        self.add(Severity::Warning, &object, problem, &remedy);
+                    }
+                    continue;
+                }
                 OperatorVariant::Other(name) | OperatorVariant::Competitor(name) => name,
             };
             if works && matches!(operator, OperatorVariant::Competitor(_)) {
@@ -258,10 +201,7 @@ impl Findings {
                 );
             }
         }
-        let is_unreadable = state
-            .unreadable
-            .iter()
-            .any(|(what, _)| what.starts_with("deployments "));
+        let is_unreadable = state.is_unreadable("deployments");
         if all.is_empty() && !is_unreadable {
             let problem = "missing: no Deployment runs an operator of training jobs";
             self.add(
@@ -271,11 +211,7 @@ impl Findings {
                 &(kinds.installation.install)(),
             );
         }
-        let is_held = |lease: &&Value| {
-            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-            name(lease).1 == program().lease && !holder.is_empty()
-        };
-        let held: Vec<_> = state.leases.iter().filter(is_held).collect();
+        let held = held_leases(state);
         if held.len() > 1 {
             let names: Vec<_> = held.iter().map(|lease| name(lease).0).collect();
             let problem = format!("held in several namespaces: {}", names.join(", "));
@@ -307,6 +243,41 @@ impl Findings {
                 &object,
                 problem,
                 &(kinds.installation.apply_role)(),
+            );
+        }
+    }
+
+    fn waiting_jobs(&mut self, state: &ClusterState) {
+        let waiting = waiting_jobs(state);
+        if !waiting.is_empty() {
+            let problem = format!("waiting for more than 10 minutes: {}", list_names(&waiting));
+            let remedy = "kubectl describe shows the events of a job";
+            self.add(Severity::Note, "jobs", problem, remedy);
+        }
+    }
+
+    /// Reports all missing permissions of the user in one finding.
+    fn unreadable(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let mut by_verb: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (verb, resource) in &state.forbidden {
+            by_verb.entry(verb).or_default().insert(resource);
+        }
+        let of_verb = |(verb, resources): (&&str, &BTreeSet<&str>)| {
+            let resources: Vec<&str> = resources.iter().copied().collect();
+            format!("{verb} {}", resources.join(", "))
+        };
+        let all: Vec<String> = by_verb.iter().map(of_verb).collect();
+        if !all.is_empty() {
+            let problem = format!("you are not allowed to {}", all.join(", or to "));
+            let remedy = (kinds.installation.apply_reader_role)();
+            self.add(Severity::Warning, "permissions", problem, &remedy);
+        }
+        for (what, why) in &state.unreadable {
+            self.add(
+                Severity::Warning,
+                what,
+                format!("cannot be read: {why}"),
+                "run doctor again",
             );
         }
     }

@@ -14,16 +14,18 @@ use crate::help::help;
 pub struct Installation {
     /// The API groups of former definitions of these kinds.
     pub former_groups: &'static [&'static str],
-    /// The kinds that are only run if `--enable-scheme` names them.
-    pub optional_kinds: &'static [&'static str],
     /// The permissions that the operator needs for a kind beyond [`rules`](training_job_controller::process::rules).
     pub more_rules: fn(kind: &str) -> Vec<PolicyRule>,
     /// Returns the operator that a Deployment runs; `None` for other programs.
     pub operator_of: fn(deployment: &Value) -> Option<OperatorVariant>,
     /// The remedy for a missing or outdated definition of a kind.
     pub apply_definition: fn(kind: &str) -> String,
+    /// The remedy for a definition of an older operator, which keeps unknown fields.
+    pub take_over_definition: fn(kind: &str) -> String,
     /// The remedy for missing permissions.
     pub apply_role: fn() -> String,
+    /// The remedy for missing permissions of the user who runs `doctor`.
+    pub apply_reader_role: fn() -> String,
     /// The remedy if no operator is installed.
     pub install: fn() -> String,
     /// Finds problems of jobs that former operators left behind.
@@ -46,13 +48,21 @@ impl Default for Installation {
     fn default() -> Self {
         Self {
             former_groups: &[],
-            optional_kinds: &[],
             more_rules: |_| Vec::new(),
             operator_of: |deployment| runs(deployment, &program().name).then_some(OperatorVariant::This),
-            apply_definition: |_| {
-                help("apply it with: {program} crd | kubectl apply --server-side --force-conflicts -f -")
+            apply_definition: |kind| {
+                help("apply it with: {program} crd --kind KIND | kubectl apply --server-side --force-conflicts -f -")
+                    .replace("KIND", kind)
+            },
+            take_over_definition: |kind| {
+                help(
+                    "add preserveUnknownFields: false to the spec of the output of {program} crd --kind KIND, and apply it \
+                     with kubectl apply --server-side --force-conflicts",
+                )
+                .replace("KIND", kind)
             },
             apply_role: || help("apply the output of {program} rbac"),
+            apply_reader_role: || "run doctor as a user with these permissions".to_owned(),
             install: || help("apply the output of {program} manifests"),
             former_jobs: |_| Vec::new(),
         }

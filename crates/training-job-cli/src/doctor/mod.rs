@@ -2,18 +2,22 @@
 
 mod cluster_state;
 mod copies;
+mod definitions;
 mod deployments;
 mod diagnosis;
 pub(crate) mod installation;
+mod overview;
 mod read;
 
 pub use cluster_state::{ClusterState, MissingPermission, name};
 pub use diagnosis::{finding, findings, list_names};
 pub use installation::{Installation, OperatorVariant, runs};
+pub use overview::{Observation, observations};
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstyle::Style;
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
 
@@ -23,8 +27,9 @@ use crate::kinds::Kinds;
 use crate::{cluster, report, write};
 
 const HELP: &str = "\
-Finds definitions that older operators left behind, webhooks without a service, jobs whose meaning depends on their
-former operator, operators that run side by side, missing permissions of the operator, and an API server that is too
+Lists the API server's version, the current definitions, the operators with their ready pods, the holder of the lease
+and the number of jobs. Finds definitions that older operators left behind, webhooks without a service, jobs whose meaning depends on their
+former operator, jobs that wait for more than 10 minutes, operators that run side by side or are not ready, missing permissions of the operator, and an API server that is too
 old. The cluster is not changed: permissions are checked by SubjectAccessReviews. Resources that cannot be read are
 reported.
 
@@ -54,7 +59,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line per finding: object: problem; remedy.
+    /// One line per part of the installation, then one per finding: object: severity: problem; remedy.
     Text,
     /// One JSON object.
     Json,
@@ -74,10 +79,11 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let state = runtime
         .block_on(look)
         .map_err(|error| Failure::new("doctor", format!("{error:#}")))?;
+    let observations = observations(&state, kinds);
     let findings = findings(&state, kinds);
     match arguments.output {
-        Format::Text => write::print_styled(&text(&findings))?,
-        Format::Json => write::print_json(&json(&findings))?,
+        Format::Text => write::print_styled(&text(&observations, &findings))?,
+        Format::Json => write::print_json(&json(&observations, &findings))?,
     }
     let is_well = findings.iter().all(|f| f.severity == Severity::Note);
     Ok(if is_well {
@@ -87,15 +93,26 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     })
 }
 
-/// Returns a line for each finding, and the numbers of errors and warnings, with terminal styles.
-pub fn text(findings: &[Finding]) -> String {
-    let lines = findings.iter().map(|finding| report::styled(finding) + "\n");
+/// Returns a line for each part of the installation and for each finding, and the numbers of errors and warnings, with
+/// terminal styles.
+pub fn text(observations: &[Observation], findings: &[Finding]) -> String {
+    let observed = observations.iter().map(styled);
+    let lines = observed.chain(findings.iter().map(report::labeled));
+    let lines = lines.map(|line| line + "\n");
     let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(count);
     lines.collect::<String>() + &format!("errors: {errors}, warnings: {warnings}\n")
 }
 
-fn json(findings: &[Finding]) -> Value {
+/// Returns one line with terminal styles: `object: state`.
+fn styled(observation: &Observation) -> String {
+    let bold = Style::new().bold();
+    let Observation { object, state } = observation;
+    format!("{bold}{object}:{bold:#} {state}")
+}
+
+fn json(observations: &[Observation], findings: &[Finding]) -> Value {
+    let observed = |one: &Observation| json!({"object": one.object, "state": one.state});
     let one = |finding: &Finding| {
         json!({
             "severity": finding.severity.word(),
@@ -104,5 +121,8 @@ fn json(findings: &[Finding]) -> Value {
             "remedy": finding.remedy,
         })
     };
-    json!({"findings": findings.iter().map(one).collect::<Vec<_>>()})
+    json!({
+        "observations": observations.iter().map(observed).collect::<Vec<_>>(),
+        "findings": findings.iter().map(one).collect::<Vec<_>>(),
+    })
 }

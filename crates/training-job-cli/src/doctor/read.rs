@@ -1,5 +1,6 @@
 //! Reads a cluster: lists objects, and checks the permissions of service accounts.
 
+use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -32,6 +33,8 @@ pub(super) async fn cluster(client: &Client, kinds: &Kinds) -> anyhow::Result<Cl
     let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
     let mut state = ClusterState {
         version: (number(&version.major), number(&version.minor)),
+        git_version: version.git_version.clone(),
+        now: Timestamp::now(),
         ..ClusterState::default()
     };
     let definitions = all::<CustomResourceDefinition>(client, &mut state).await?;
@@ -99,6 +102,12 @@ async fn list(
         let response = with_timeout(api.list(&page)).await?;
         let items = match response {
             Ok(items) => items,
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                state
+                    .forbidden
+                    .push(("list".to_owned(), qualified(&resource.plural, &resource.group)));
+                return Ok(objects);
+            }
             Err(kube::Error::Api(status)) => {
                 let what = format!("{} of {}", resource.plural, resource.api_version);
                 state.unreadable.push((what, status.message.clone()));
@@ -170,6 +179,11 @@ async fn check_permissions(
                     });
                 }
             }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                let reviews = qualified("subjectaccessreviews", "authorization.k8s.io");
+                state.forbidden.push(("create".to_owned(), reviews));
+                return Ok(());
+            }
             Err(kube::Error::Api(status)) => {
                 let what = format!("permissions of the service account {namespace}/{account}");
                 state.unreadable.push((what, status.message.clone()));
@@ -179,6 +193,14 @@ async fn check_permissions(
         }
     }
     Ok(())
+}
+
+/// Returns a resource with its API group, such as `leases.coordination.k8s.io`.
+fn qualified(plural: &str, group: &str) -> String {
+    match group {
+        "" => plural.to_owned(),
+        group => format!("{plural}.{group}"),
+    }
 }
 
 /// Returns each permission of a rule as group, resource and verb.

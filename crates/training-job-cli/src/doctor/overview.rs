@@ -1,0 +1,135 @@
+//! Describes the parts of an installation, also those without a problem.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use training_job_controller::process::program;
+
+use crate::kinds::Kinds;
+
+use super::cluster_state::{ClusterState, name};
+use super::definitions::is_outdated;
+use super::deployments::{expected_kinds, operator_of};
+use super::installation::OperatorVariant;
+
+/// Time after which a job whose replicas do not run is listed.
+const MAX_WAIT_SECONDS: i64 = 600;
+
+/// A part of an installation, and its state in a few words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The part: `API server`, `CRDs`, `operator NAMESPACE/NAME`, `lease NAMESPACE/NAME` or `jobs`.
+    pub object: String,
+    /// Its state.
+    pub state: String,
+}
+
+/// Returns the parts of the installation that could be read, with their states.
+pub fn observations(state: &ClusterState, kinds: &Kinds) -> Vec<Observation> {
+    let mut all = Vec::new();
+    let mut add = |object: String, state: String| all.push(Observation { object, state });
+    let (major, minor) = state.version;
+    let version = match state.git_version.trim_start_matches('v') {
+        "" => format!("{major}.{minor}"),
+        version => version.to_owned(),
+    };
+    add("API server".to_owned(), format!("Kubernetes {version}"));
+    if !state.is_unreadable("customresourcedefinitions") {
+        let expected = expected_kinds(state, kinds);
+        let is_current = |definition: &&Value| {
+            let (_, plural) = name(definition);
+            let mut kinds = expected.iter();
+            let kind =
+                kinds.find(|kind| plural == format!("{}.{}", kind.resource.plural, kind.resource.group));
+            kind.is_some_and(|kind| is_outdated(definition, kind).is_none())
+        };
+        let current = state.definitions.iter().filter(is_current).count();
+        add(
+            "CRDs".to_owned(),
+            format!("{current} of {} current", expected.len()),
+        );
+    }
+    for deployment in &state.deployments {
+        if operator_of(deployment, kinds) == Some(OperatorVariant::This) {
+            let (namespace, name) = name(deployment);
+            let (ready, wanted) = ready_pods(deployment);
+            let image = image(deployment);
+            add(
+                format!("operator {namespace}/{name}"),
+                format!("{image}, {ready} of {wanted} pods ready"),
+            );
+        }
+    }
+    for lease in held_leases(state) {
+        let (namespace, name) = name(lease);
+        let spec = &lease["spec"];
+        let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+        let renewed = seconds_since(&spec["renewTime"], state.now);
+        let renewed = renewed.map_or_else(String::new, |seconds| format!(", renewed {seconds} s ago"));
+        add(
+            format!("lease {namespace}/{name}"),
+            format!("held by {holder}{renewed}"),
+        );
+    }
+    if !state.is_unreadable("customresourcedefinitions") {
+        add("jobs".to_owned(), state.jobs.len().to_string());
+    }
+    all
+}
+
+/// Returns the numbers of a Deployment's ready pods and of the pods that it should have.
+pub(super) fn ready_pods(deployment: &Value) -> (i64, i64) {
+    let wanted = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+    (
+        deployment["status"]["readyReplicas"].as_i64().unwrap_or(0),
+        wanted,
+    )
+}
+
+fn image(deployment: &Value) -> &str {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let first = containers.and_then(|containers| containers.first());
+    first
+        .and_then(|container| container["image"].as_str())
+        .unwrap_or("no image")
+}
+
+/// Returns the leases of this program that a process holds.
+pub(super) fn held_leases(state: &ClusterState) -> Vec<&Value> {
+    let is_held = |lease: &&Value| {
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        name(lease).1 == program().lease && !holder.is_empty()
+    };
+    state.leases.iter().filter(is_held).collect()
+}
+
+/// Returns the jobs none of whose replicas has run for ten minutes, each with its name and the reason in its status.
+pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
+    let waits = |job: &&Value| {
+        let status = &job["status"];
+        let holds = |type_: &str| {
+            let mut conditions = status["conditions"].as_array().into_iter().flatten();
+            conditions.any(|c| c["type"] == type_ && c["status"] == "True")
+        };
+        let goes_on = ["Running", "Restarting", "Succeeded", "Suspended", "Failed"];
+        let since = match &status["startTime"] {
+            Value::Null => &job["metadata"]["creationTimestamp"],
+            start => start,
+        };
+        !goes_on.into_iter().any(holds)
+            && seconds_since(since, state.now).is_some_and(|seconds| seconds > MAX_WAIT_SECONDS)
+    };
+    let described = |job: &Value| {
+        let (namespace, name) = name(job);
+        let reason = job["status"]["waitingReason"].as_str();
+        let reason = reason
+            .filter(|reason| !reason.is_empty())
+            .unwrap_or("no reason in its status");
+        format!("{namespace}/{name} ({reason})")
+    };
+    state.jobs.iter().filter(waits).map(described).collect()
+}
+
+fn seconds_since(time: &Value, now: Timestamp) -> Option<i64> {
+    let time: Timestamp = time.as_str()?.parse().ok()?;
+    Some(now.duration_since(time).as_secs().max(0))
+}
