@@ -101,7 +101,7 @@ impl Cli {
             Command::Run(run) => Ok(run.run(&kinds)),
             Command::Review(review) => review.run(&kinds),
             Command::Install(install) => install.run(&kinds),
-            Command::Manual(manual) => manual.run(command()),
+            Command::Manual(manual) => manual.run(command(), &kinds),
         })
     }
 }

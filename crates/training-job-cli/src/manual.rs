@@ -4,10 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Command, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, Subcommand, ValueHint};
+use clap_complete::Shell;
 
 use crate::exit::Failure;
 use crate::help::help;
+use crate::kinds::Kinds;
 use crate::write;
 
 const COMPLETIONS_HELP: &str = "\
@@ -30,13 +33,13 @@ pub enum Manual {
 }
 
 impl Manual {
-    /// Runs the command. `command` is the whole command line of the program.
+    /// Runs the command. `command` is the whole command line of the program, and `kinds` are its kinds of job.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn run(&self, command: Command) -> Result<ExitCode, Failure> {
+    pub fn run(&self, command: Command, kinds: &Kinds) -> Result<ExitCode, Failure> {
         match self {
-            Self::Completions(arguments) => completions(arguments, command),
+            Self::Completions(arguments) => completions(arguments, command, kinds),
             Self::Man(arguments) => man(arguments, command),
         }
     }
@@ -48,7 +51,7 @@ impl Manual {
 pub struct Completions {
     /// The shell that runs the script.
     #[arg(value_enum)]
-    shell: clap_complete::Shell,
+    shell: Shell,
 }
 
 const MAN_HELP: &str = "\
@@ -69,12 +72,89 @@ pub struct Man {
     dir: Option<PathBuf>,
 }
 
-fn completions(arguments: &Completions, mut command: Command) -> Result<ExitCode, Failure> {
+fn completions(arguments: &Completions, command: Command, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let name = command.get_name().to_owned();
+    let mut command = with_values(command, kinds);
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, name, &mut script);
-    write::print(&String::from_utf8_lossy(&script))?;
+    clap_complete::generate(arguments.shell, &mut command, &name, &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if arguments.shell == Shell::Bash {
+        script = mended_bash(&script, &name);
+    }
+    write::print(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the values that the shell can complete: kinds of job, gang schedulers, files and directories. The command line
+/// itself accepts more, such as kinds in another case.
+fn with_values(command: Command, kinds: &Kinds) -> Command {
+    // The leak is small, because a process builds one script.
+    let names = kinds.iter().map(|kind| &*String::from(kind.name()).leak());
+    let names: Vec<&'static str> = names.collect();
+    let of_arg = |arg: Arg| {
+        let value = arg
+            .get_value_names()
+            .and_then(|names| names.first())
+            .map(ToString::to_string);
+        match value.as_deref() {
+            Some("KIND") => arg.value_parser(PossibleValuesParser::new(names.clone())),
+            Some("DIR") => arg.value_hint(ValueHint::DirPath),
+            Some("FILE") => arg.value_hint(ValueHint::FilePath),
+            _ if arg.get_long() == Some("gang-scheduler-name") => {
+                arg.value_parser(PossibleValuesParser::new(GANG_SCHEDULERS))
+            }
+            _ => arg,
+        }
+    };
+    command
+        .mut_args(of_arg)
+        .mut_subcommands(|subcommand| with_values(subcommand, kinds))
+}
+
+/// The gang schedulers to complete: Volcano, and the usual name of a scheduler with the coscheduling plugin.
+const GANG_SCHEDULERS: [&str; 2] = ["volcano", "scheduler-plugins-scheduler"];
+
+/// The lines of a script that add directories to the files, and those that take their place.
+const ADD_DIRECTORIES: &str = "\
+                    COMPREPLY=()
+                    if [[ \"${BASH_VERSINFO[0]}\" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+";
+const REPLY_DIRECTORIES: &str = "                    COMPREPLY=($(compgen -d \"${cur}\"))\n";
+
+/// The line that completes options where no option precedes.
+const REPLY_OPTIONS: &str = "            COMPREPLY=( $(compgen -W \"${opts}\"";
+
+/// Corrects the script of `clap_complete` for bash. It writes the program's name in two ways if the name has a hyphen, so
+/// that no subcommand completes (clap-rs/clap#6421). It also offers the names of arguments, such as `<FILE>...`, as words,
+/// and options where files are expected, and it offers files for directories.
+fn mended_bash(script: &str, name: &str) -> String {
+    let script = script
+        .replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
+        .replace(ADD_DIRECTORIES, REPLY_DIRECTORIES);
+    let mut mended = String::with_capacity(script.len());
+    let mut takes_files = false;
+    for line in script.lines() {
+        let code = line.trim_start();
+        let line = if let Some(words) = code.strip_prefix("opts=\"-") {
+            let words = format!("-{}", words.trim_end_matches('"'));
+            let is_word = |word: &&str| !word.starts_with(['<', '[']);
+            let kept: Vec<&str> = words.split(' ').filter(is_word).collect();
+            takes_files = kept.iter().all(|word| word.starts_with('-'));
+            line.replace(&words, &kept.join(" "))
+        } else if takes_files && code.starts_with("if [[ ${cur} == -*") {
+            line.replace(code, "if [[ ${cur} == -* ]] ; then")
+        } else if takes_files && line.starts_with(REPLY_OPTIONS) {
+            // Without a reply, bash completes files.
+            continue;
+        } else {
+            line.to_owned()
+        };
+        mended += &line;
+        mended.push('\n');
+    }
+    mended
 }
 
 fn man(arguments: &Man, command: Command) -> Result<ExitCode, Failure> {

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod ci;
+mod completions;
 mod convert;
 mod crds;
 mod diff;
