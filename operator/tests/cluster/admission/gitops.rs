@@ -308,7 +308,10 @@ async fn a_stored_job_without_a_number_is_one_of_one_under_new_definitions() {
 /// Applies definitions from files of a folder, as an installation does, and waits until they are served.
 async fn apply_definitions(cluster: &ControlPlane, folder: &Path, plurals: &[&str]) {
     for plural in plurals {
-        let file = folder.join(format!("kubeflow.org_{plural}.yaml"));
+        let name = format!("kubeflow.org_{plural}.yaml");
+        // The definition of MPIJobs is apart.
+        let mut files = [folder.join(&name), folder.join("mpi").join(&name)].into_iter();
+        let file = files.find(|file| file.is_file()).unwrap();
         let apply = [
             "apply",
             "--server-side",
