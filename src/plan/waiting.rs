@@ -48,7 +48,8 @@ impl Plan {
             ..status.clone()
         };
         let urgent = self.status.as_ref().is_some_and(|change| change.urgent);
-        self.status = Some(StatusChange { status, urgent });
+        // The plan may only have removed the reason, which it does not know.
+        self.status = Some(StatusChange { status, urgent }).filter(|change| change.status != *stored);
     }
 }
 
@@ -98,6 +99,13 @@ mod tests {
             (change.status.waiting_reason.as_str(), change.urgent),
             ("FailedCreatePod", false)
         );
+        plan.report_refusal(&change.status, "FailedCreatePod");
+        assert_eq!(plan.status, None);
+        // A plan that removes the reason writes nothing either.
+        plan.status = Some(StatusChange {
+            status: status("0/2"),
+            urgent: false,
+        });
         plan.report_refusal(&change.status, "FailedCreatePod");
         assert_eq!(plan.status, None);
     }
