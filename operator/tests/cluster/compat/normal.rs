@@ -180,6 +180,9 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     let mut out = object(status);
     // The controller keeps its own records in this field.
     out.remove("recovery");
+    // What `kubectl get` shows follows from the other fields, and the Go operator has none of it.
+    out.remove("ready");
+    out.remove("waitingReason");
     for key in ["startTime", "completionTime"] {
         if let Some(time) = out.get_mut(key) {
             let moved = before.get(key).is_some_and(|before| before != time);
@@ -216,6 +219,7 @@ fn hide_time(failure: &mut Value) {
     let Some(failure) = failure.as_object_mut() else {
         return;
     };
+    failure.remove("summary");
     let time = failure.remove("time").filter(|_| !is_deletion);
     failure.extend(time.map(|_| ("time".to_owned(), "<time>".into())));
 }
