@@ -180,7 +180,7 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     let mut out = object(status);
     // The controller keeps its own records in this field.
     out.remove("recovery");
-    // What `kubectl get` shows follows from the other fields, and the Go operator has none of it.
+    // These fields for `kubectl get` follow from the others, and the Go operator has none of them.
     out.remove("ready");
     out.remove("waitingReason");
     for key in ["startTime", "completionTime"] {
