@@ -26,7 +26,7 @@ const MAX_RECONCILES: usize = 24;
 const MAX_REPLICAS: u32 = 24;
 
 /// The fields of a status that the operator writes.
-const OPERATOR_FIELDS: [&str; 9] = [
+const OPERATOR_FIELDS: [&str; 11] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -35,7 +35,9 @@ const OPERATOR_FIELDS: [&str; 9] = [
     "restartCount",
     "failure",
     "failureHistory",
+    "ready",
     "recovery",
+    "waitingReason",
 ];
 
 /// Returns the additional fields in the statuses of a kind.

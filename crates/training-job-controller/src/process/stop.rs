@@ -21,13 +21,15 @@ impl Stop {
                     Some(()) = interrupt.recv() => ("SIGINT", 130),
                     else => return,
                 };
-                if sender.send_replace(true) {
+                if *sender.borrow() {
                     std::process::exit(code);
                 }
                 tracing::info!(
                     signal = name,
                     "operator stopping: finishes the reconciles in progress; a second signal ends the process immediately"
                 );
+                // A standby ends at once, so the line comes first.
+                sender.send_replace(true);
             }
         });
         Ok(Self(receiver))

@@ -52,7 +52,7 @@ async fn with_all_kinds(plane: ControlPlane) -> ControlPlane {
 
 /// Returns the operator's credentials: the service account of the manifests, with permissions in this namespace only.
 async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
-    let mut objects = manifests::build(plane, "namespaced", &["mpi"], namespace).await;
+    let mut objects = manifests::build(plane, "namespaced", &["mpi", "mlkube"], namespace).await;
     let rights = ["ServiceAccount", "Role", "RoleBinding"];
     objects.retain(|object| rights.iter().any(|kind| object["kind"] == *kind));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
