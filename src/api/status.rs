@@ -302,9 +302,9 @@ impl JobStatus {
             .is_some_and(|c| c.status == ConditionStatus::True)
     }
 
-    /// Returns the status with the counts of `other`, and what follows from them. A remaining difference between both is urgent and is written
-    /// immediately. Changes of counts are delayed, so that several of them take one write. A new field is urgent unless
-    /// it is copied here.
+    /// Returns the status with the counts of `other`, and what follows from them. A remaining difference between both
+    /// is urgent and is written immediately. Changes of counts are delayed, so that several of them take one write. A
+    /// new field is urgent unless it is copied here.
     pub(crate) fn with_counts_of(&self, other: &Self) -> Self {
         let mut status = self.clone();
         status.replica_statuses.clone_from(&other.replica_statuses);

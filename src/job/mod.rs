@@ -509,8 +509,8 @@ pub trait TrainingJob:
     /// Returns the message for a milestone, in conditions and events. Default: the message of the Go operator
     /// ([`Milestone::describe`]).
     ///
-    /// Called when a plan reaches the milestone. A condition keeps its first message. The event of a failed job adds the pod and
-    /// the cause in parentheses.
+    /// Called when a plan reaches the milestone. A condition keeps its first message. The event of a failed job adds
+    /// the pod and the cause in parentheses.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }

@@ -101,8 +101,8 @@ impl Jobs {
     /// may come from a cluster.
     ///
     /// # Errors
-    /// The object is not a valid job of an added kind or a ConfigMap or Secret, or another job, of any kind, has the same name. Their pods would
-    /// have the same names.
+    /// The object is not a valid job of an added kind or a ConfigMap or Secret, or another job, of any kind, has the
+    /// same name. Their pods would have the same names.
     pub fn job(mut self, object: &Value) -> Result<Self, RunError> {
         self.add(object)?;
         Ok(self)

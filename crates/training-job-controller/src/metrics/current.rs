@@ -1,5 +1,5 @@
-//! The metrics of the jobs that exist now. Each cached job holds a value that counts it until it is dropped, so that a scrape
-//! costs no call, and an operator that loses its lease leaves no counts behind.
+//! The metrics of the jobs that exist now. Each cached job holds a value that counts it until it is dropped, so that a
+//! scrape costs no call, and an operator that loses its lease leaves no counts behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

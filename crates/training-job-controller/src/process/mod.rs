@@ -22,7 +22,8 @@
 //!
 //! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
 //!   `--metrics-bind-address`; `/` lists them. `/readyz?verbose` has the role of the process and the missing CRDs.
-//!   Metrics are in the text format 0.0.4, or in OpenMetrics for a client that accepts it. A process is ready when the first lists of all kinds are complete, or when it is a standby
+//!   Metrics are in the text format 0.0.4, or in OpenMetrics for a client that accepts it. A process is ready when the
+//!   first lists of all kinds are complete, or when it is a standby
 //!   that could read the lease.
 //! * With `--leader-elect`, reconciles jobs only while it holds the lease, and blocks every write outside the time of the
 //!   lease. A process that loses the lease drops its caches and becomes a standby.

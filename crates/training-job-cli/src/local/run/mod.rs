@@ -51,7 +51,8 @@ enum RunEnd {
     Interrupted(u8),
 }
 
-/// Runs the jobs. If `only` is given, only the output of these pods is shown. Returns 0 if all jobs succeeded, 1 if not, and 130 after Ctrl-C.
+/// Runs the jobs. If `only` is given, only the output of these pods is shown. Returns 0 if all jobs succeeded, 1 if
+/// not, and 130 after Ctrl-C.
 ///
 /// # Errors
 /// The node cannot start on this machine, the API rejects a job, or the output cannot be written.
