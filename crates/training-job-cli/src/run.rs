@@ -29,6 +29,9 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub struct Run {
+    /// A file that the user meant for `local run`.
+    #[arg(hide = true)]
+    file: Option<String>,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -44,6 +47,12 @@ impl Run {
     /// Runs an operator for these kinds until a signal ends it. Returns 2 for bad usage, or else the exit code of
     /// [`process::main`].
     pub fn run(&self, kinds: &Kinds) -> ExitCode {
+        if let Some(file) = &self.file {
+            let remedy = help(&format!(
+                "runs the operator of a cluster and takes no file; to run a job on this machine: {{program}} local run {file}"
+            ));
+            return exit::code(|| Err(exit::Failure::new("run", remedy)));
+        }
         self.start_logs();
         let mut flags = self.flags.clone();
         match self.controller_config.read() {

@@ -64,6 +64,10 @@ fn usage_errors_end_with_2_and_suggest() {
     for arguments in [&["render"][..], &[], &["render", "x", "--output", "toml"]] {
         assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
     }
+    let file = run(&["run", "job.yaml"]);
+    assert_eq!(file.code, Some(2));
+    let remedy = "to run a job on this machine: training-operator local run job.yaml\n";
+    assert!(file.stderr.ends_with(remedy), "{}", file.stderr);
 }
 
 #[test]

@@ -45,12 +45,12 @@ fn why_shows_what_differs_from_a_cluster() {
         kubernetes.contains("1 → 0") || kubernetes.contains("1 -> 0"),
         "{kubernetes}"
     );
+    // What is the same in all replicas is shown once.
+    let root = ended.only(&[" ? DMLC_PS_ROOT_URI", "spirals-scheduler-0"]);
+    assert!(root.contains("127."), "{root}");
+    ended.only(&[" ? image", "example.com/mxnet-train:1.9.1"]);
     for replica in super::training::REPLICAS {
-        let of = format!("{replica} ? ");
-        let root = ended.only(&[&of, "DMLC_PS_ROOT_URI", "spirals-scheduler-0"]);
-        assert!(root.contains("127."), "{root}");
-        ended.only(&[&of, "DMLC_NODE_HOST", "127."]);
-        ended.only(&[&of, "image", "example.com/mxnet-train:1.9.1"]);
+        ended.only(&[&format!("{replica} ? DMLC_NODE_HOST"), "127."]);
     }
 }
 
@@ -284,5 +284,5 @@ fn another_scheduler_is_not_waited_for() {
         .each_role(|role| role["template"]["spec"]["schedulerName"] = json!("volcano"));
     let ended = trial.run_with(&job, &["--why"]).end();
     ended.expect_code(0);
-    ended.only(&["worker-0 ? ", "schedulerName", "volcano"]);
+    ended.only(&[" ? schedulerName", "volcano"]);
 }

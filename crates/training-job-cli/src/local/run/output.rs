@@ -24,6 +24,8 @@ pub(super) struct Output {
     to_stderr: bool,
     colored: bool,
     why: bool,
+    /// The differences between processes and containers that are printed already. Most are those of all replicas.
+    differences: BTreeSet<String>,
     /// The pods whose output is printed. `None`: all.
     only: Option<BTreeSet<String>>,
     /// The width of the names before lines. 0 if there is no table, so that programs that read the lines can rely on
@@ -53,13 +55,14 @@ impl Output {
             table,
             to_stderr,
             why: false,
+            differences: BTreeSet::new(),
             only: None,
             silence: Silence::new(Instant::now()),
             failure: None,
         }
     }
 
-    /// Prints how each process differs from its container.
+    /// Prints how each process differs from its container. A difference that several replicas have is printed once.
     pub(super) fn with_differences(mut self, why: bool) -> Self {
         self.why = why;
         self
@@ -187,7 +190,9 @@ impl Output {
     fn print_differences(&mut self, prepared: &Prepared, progress: &Progress) {
         let name = format!("{} ? ", self.padded(progress.short(&prepared.pod)));
         for line in processes::differences(prepared) {
-            self.print(&name, &line);
+            if self.differences.insert(line.clone()) {
+                self.print(&name, &line);
+            }
         }
     }
 }
