@@ -45,7 +45,7 @@ fn why_shows_what_differs_from_a_cluster() {
         kubernetes.contains("1 → 0") || kubernetes.contains("1 -> 0"),
         "{kubernetes}"
     );
-    // What is the same in all replicas is shown once.
+    // A difference of all replicas is shown once.
     let root = ended.only(&[" ? DMLC_PS_ROOT_URI", "spirals-scheduler-0"]);
     assert!(root.contains("127."), "{root}");
     ended.only(&[" ? image", "example.com/mxnet-train:1.9.1"]);
