@@ -169,7 +169,7 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
     }
 }
 
-/// Returns the remedy for text that is no quantity. Units of other tools, such as GB and gb, become those of
+/// Returns the remedy for text that is not a quantity. Units of other tools, such as GB and gb, become those of
 /// Kubernetes.
 fn quantity_remedy(text: &str) -> String {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,6 +1,7 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
 pub(crate) mod assignment;
+mod job;
 mod local;
 
 use std::collections::BTreeMap;
@@ -9,15 +10,15 @@ use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::{FieldError, FieldErrors, Settings, nearest};
+use training_job::{FieldError, FieldErrors, nearest};
 
-use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
 use crate::kustomization::Patches;
 use crate::report;
 
 use assignment::{Assignment, apply_all};
+pub(crate) use job::Job;
 
 /// The findings and the valid jobs of a command's file arguments.
 #[derive(Debug)]
@@ -30,28 +31,6 @@ pub(crate) struct Checked {
     pub(crate) config: Vec<Value>,
     /// True if a file could not be read.
     pub(crate) is_unreadable: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) kind: Rc<Kind>,
-    /// The object in the stored version of its kind, without null fields.
-    pub(crate) object: Value,
-    /// The API version of the manifest, without the group.
-    pub(crate) version: String,
-    /// The file, as the command's arguments name it.
-    pub(crate) file: String,
-    /// The file and the line at which the job begins, as `file:line`.
-    pub(crate) origin: String,
-}
-
-impl Job {
-    /// Returns the services and pods that an operator with these settings creates, in the order of creation.
-    pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
-        self.kind
-            .render(&self.object, settings)
-            .map_err(|errors| Failure::new(&self.origin, errors))
-    }
 }
 
 impl Checked {

@@ -51,7 +51,7 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
 /// Runs calls with a client of the cluster that the flags name.
 ///
 /// # Errors
-/// There is no cluster, or a call failed.
+/// The cluster is not configured, or a call failed.
 pub(crate) fn run_with_client<T>(
     connection: &ClusterArgs,
     calls: impl AsyncFnOnce(Client) -> anyhow::Result<T>,

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
 }
 
 /// Returns the first manifest without errors and warnings, of those with the roles that the kind must have and then of
-/// those with all roles before the workers. Returns one with warnings if there is no other.
+/// those with all roles before the workers. If all have warnings, returns the first of them.
 fn manifest(kind: &Kind, arguments: &Args) -> Result<Value, FieldErrors> {
     let roles = kind.framework.roles;
     let worker = roles

@@ -79,7 +79,7 @@ impl Operator {
         self.wait_until_metric(name, |value| value >= least).await;
     }
 
-    /// Polls until the value of a metric has the property, because there is no event for it.
+    /// Polls until the value of a metric has the property, because metrics send no events.
     pub async fn wait_until_metric(&self, name: &str, is: impl Fn(f64) -> bool) {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {

@@ -83,7 +83,10 @@ pub(super) async fn sides(
             }
             old.push(JobSide {
                 title: title.clone(),
-                rules: stored_rules(&job, &stored_job, settings)?,
+                // An invalid stored job has no rules.
+                rules: Job::stored(job.kind.clone(), &stored_job, job.origin.clone())
+                    .ok()
+                    .and_then(|stored| Rules::new(&stored, settings).ok()),
                 objects: old_objects,
             });
         }
@@ -94,20 +97,6 @@ pub(super) async fn sides(
         });
     }
     Ok((old, new))
-}
-
-/// Returns the rules of a stored job, or `None` if it is invalid.
-fn stored_rules(job: &Job, stored: &DynamicObject, settings: &Settings) -> anyhow::Result<Option<Rules>> {
-    let Ok(checked) = job.kind.check(&serde_json::to_value(stored)?) else {
-        return Ok(None);
-    };
-    let stored = Job {
-        kind: job.kind.clone(),
-        object: checked.object,
-        version: job.kind.resource.version.clone(),
-        ..job.clone()
-    };
-    Ok(Rules::new(&stored, settings).ok())
 }
 
 fn as_error(failure: Failure) -> anyhow::Error {

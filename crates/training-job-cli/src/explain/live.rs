@@ -52,15 +52,7 @@ async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -
             kind.resource.plural
         );
     };
-    let checked = kind.check(&serde_json::to_value(&stored)?);
-    let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
-    Ok(Job {
-        version: kind.resource.version.clone(),
-        object: checked.object,
-        file: origin.clone(),
-        origin,
-        kind,
-    })
+    Job::stored(kind, &stored, origin)
 }
 
 /// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.

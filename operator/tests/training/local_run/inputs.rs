@@ -98,7 +98,7 @@ fn expect_rejected(manifest: &Manifest, message: &str) {
     assert!(ended.out.is_empty(), "{}", ended.transcript());
 }
 
-/// There is no image that could provide a command.
+/// Images are not pulled, so no image provides a command.
 #[test]
 fn a_container_without_a_command_is_rejected() {
     expect_rejected(

@@ -28,7 +28,7 @@ pub(super) struct Output {
     differences: BTreeSet<String>,
     /// The pods whose output is printed. `None`: all.
     only: Option<BTreeSet<String>>,
-    /// The width of the names before lines. 0 if there is no table, so that programs that read the lines can rely on
+    /// The width of the names before lines; 0 without a table, so that programs that read the lines can rely on
     /// one space.
     width: usize,
     silence: Silence,
@@ -108,7 +108,7 @@ impl Output {
         }
     }
 
-    /// Prints a change of a job or a replica as a line if it is news or there is no table.
+    /// Prints a change of a job or a replica as a line if it is news or no table is shown.
     pub(super) fn change(&mut self, change: &Change, progress: &Progress) {
         self.silence.printed(Instant::now());
         if self.table.is_none() || change.is_news {

@@ -1,0 +1,48 @@
+//! A valid job of a manifest or of a cluster.
+
+use std::rc::Rc;
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+use training_job::Settings;
+
+use crate::exit::Failure;
+use crate::kinds::Kind;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) kind: Rc<Kind>,
+    /// The object in the stored version of its kind, without null fields.
+    pub(crate) object: Value,
+    /// The API version of the manifest, without the group.
+    pub(crate) version: String,
+    /// The file, as the command's arguments name it.
+    pub(crate) file: String,
+    /// The file and the line at which the job begins, as `file:line`.
+    pub(crate) origin: String,
+}
+
+impl Job {
+    /// Returns the job of an object that a cluster stores. Messages name it as `origin`.
+    ///
+    /// # Errors
+    /// The stored job is invalid.
+    pub(crate) fn stored(kind: Rc<Kind>, object: &DynamicObject, origin: String) -> anyhow::Result<Self> {
+        let checked = kind.check(&serde_json::to_value(object)?);
+        let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
+        Ok(Self {
+            version: kind.resource.version.clone(),
+            object: checked.object,
+            file: origin.clone(),
+            origin,
+            kind,
+        })
+    }
+
+    /// Returns the services and pods that an operator with these settings creates, in the order of creation.
+    pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
+        self.kind
+            .render(&self.object, settings)
+            .map_err(|errors| Failure::new(&self.origin, errors))
+    }
+}
