@@ -509,3 +509,6 @@ async fn call_each<'a, T>(
         .collect();
     stream::iter(calls).buffered(MAX_CALLS_PER_JOB).collect().await
 }
+
+#[cfg(test)]
+mod tests;

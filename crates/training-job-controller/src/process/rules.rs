@@ -85,6 +85,7 @@ mod tests {
                 r#"{"apiGroups":["example.com"],"resources":["toyjobs/status"],"verbs":["patch"]}"#,
                 r#"{"apiGroups":["example.com"],"resources":["toyjobs/finalizers"],"verbs":["update"]}"#,
                 r#"{"apiGroups":[""],"resources":["pods","services","configmaps"],"verbs":["get","list","watch","create","patch","delete"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["queues"],"verbs":["get","list","watch","create","patch","delete"]}"#,
                 r#"{"apiGroups":[""],"resources":["events"],"verbs":["create","patch"]}"#,
             ]
         );

@@ -10,7 +10,10 @@ use serde_json::json;
 
 use super::super::cache::stored_job::StoredJob;
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
-use training_job::job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
+use training_job::job::{
+    FieldErrors, Framework, ObjectDefinition, ObjectKind, Replica, RoleDefinition, RoleSpecs, Topology,
+    TrainingJob,
+};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -28,10 +31,19 @@ pub(crate) struct ToySpec {
     run_policy: RunPolicy,
 }
 
+/// A kind of object that the jobs need.
+pub(crate) const CONFIG: ObjectKind = ObjectKind::new("", "v1", "ConfigMap", "configmaps");
+/// A kind of object that the jobs can run without.
+pub(crate) const QUEUE: ObjectKind = ObjectKind::new("example.com", "v1", "Queue", "queues");
+
 impl TrainingJob for ToyJob {
     const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
         .port("toy-port", 1)
-        .roles("specs", &[RoleDefinition::new("Worker")]);
+        .roles("specs", &[RoleDefinition::new("Worker")])
+        .objects(&[
+            ObjectDefinition::new(CONFIG),
+            ObjectDefinition::new(QUEUE).optional(),
+        ]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.specs)

@@ -1,0 +1,373 @@
+//! The outcome of each call for a child, by the response: the table of `answers.rs`, and the order of calls.
+
+use std::sync::{Arc, Mutex};
+
+use k8s_openapi::api::core::v1::Service;
+use kube::Client;
+use kube::client::Body;
+use training_job::job::{ObjectKind, Settings};
+use training_job::plan::Dangling;
+
+use super::*;
+use crate::operator::{Operator, Options};
+use crate::tests::toy::{self, CONFIG, QUEUE, ToyJob};
+
+/// A server whose responses a function of method and path returns. It records its requests.
+struct Server {
+    operator: Operator,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Server {
+    fn new(respond: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> Self {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (record, respond) = (requests.clone(), Arc::new(respond));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (record, respond) = (record.clone(), respond.clone());
+            async move {
+                let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+                let (code, response) = respond(&method, &path);
+                let body = http_body_util::BodyExt::collect(request.into_body())
+                    .await
+                    .unwrap();
+                let body = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+                record.lock().unwrap().push((format!("{method} {path}"), body));
+                let response = http::Response::builder()
+                    .status(code)
+                    .body(Body::from(response.to_string().into_bytes()))
+                    .unwrap();
+                Ok::<_, std::io::Error>(response)
+            }
+        });
+        let client = Client::new(service, "ns");
+        Self {
+            operator: Operator::new(client, Options::default()).manage::<ToyJob>(),
+            requests,
+        }
+    }
+
+    fn applier(&self) -> Applier<'_> {
+        Applier::new(&self.operator.context, &toy::job("a", 5), None)
+    }
+
+    /// Carries out a plan for a job with one worker.
+    async fn apply(&self, plan: &Plan) -> Applied {
+        let job = toy::job("a", 5);
+        self.applier()
+            .apply(plan, &job.validate(&Settings::default()))
+            .await
+    }
+
+    /// Returns the requests, each as its method and its path after the namespace.
+    fn requests(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        let short = |line: &str| {
+            line.replace("/namespaces/ns", "")
+                .replace("/api/v1/", "")
+                .replace("/apis/", "")
+        };
+        requests.iter().map(|(line, _)| short(line)).collect()
+    }
+}
+
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    let status =
+        json!({"kind": "Status", "status": "Failure", "message": "m", "reason": reason, "code": code});
+    (code, status)
+}
+
+/// Returns a stored object with this owner. `owner` is a UID; the owner is a ToyJob of the same name.
+fn stored(owner: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let mut object = json!({"metadata": {
+        "name": "made", "namespace": "ns", "uid": "m", "resourceVersion": "9",
+        "labels": {labels::OPERATOR_NAME: "toyjob-controller"},
+        "ownerReferences":
+            [{"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": owner, "controller": true}],
+    }});
+    change(&mut object);
+    object
+}
+
+/// The outcome of one call in one word, with the code if the response is passed on.
+fn outcome<T: std::fmt::Debug>(result: Result<T, ApplyError>) -> String {
+    match result {
+        Ok(done) => format!("{done:?}"),
+        Err(ApplyError::Call(error)) => format!("Call {}", error.code().unwrap_or_default()),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+const DELETING: &str = "2030-01-01T00:00:00Z";
+
+#[tokio::test]
+async fn a_name_that_exists_is_adopted_or_waited_for_by_its_owner() {
+    let ours = || stored("a", |_| ());
+    let unlabelled = |mut object: Value| {
+        object["metadata"]["labels"] = json!({});
+        object
+    };
+    let deleting = |mut object: Value| {
+        object["metadata"]["deletionTimestamp"] = json!(DELETING);
+        object
+    };
+    let of_another = || {
+        stored("b", |object| {
+            object["metadata"]["ownerReferences"][0]["name"] = json!("other")
+        })
+    };
+    let nobodys = || stored("a", |object| object["metadata"]["ownerReferences"] = json!([]));
+    let patched = || (200, ours());
+    for (case, read, patch, wanted) in [
+        ("ours", (200, ours()), patched(), "Created"),
+        (
+            "ours, being deleted",
+            (200, deleting(ours())),
+            patched(),
+            "StillThere",
+        ),
+        (
+            "ours, unlabelled",
+            (200, unlabelled(ours())),
+            patched(),
+            "Adopted",
+        ),
+        (
+            "gone before the patch",
+            (200, unlabelled(ours())),
+            failure(404, "NotFound"),
+            "NotCached",
+        ),
+        (
+            "changed before the patch",
+            (200, unlabelled(ours())),
+            failure(409, "Conflict"),
+            "NotCached",
+        ),
+        (
+            "patch forbidden",
+            (200, unlabelled(ours())),
+            failure(403, "Forbidden"),
+            "Call 403",
+        ),
+        (
+            "ours, unlabelled and being deleted",
+            (200, deleting(unlabelled(ours()))),
+            patched(),
+            "StillThere",
+        ),
+        (
+            "of a predecessor",
+            (200, stored("b", |_| ())),
+            patched(),
+            "StillThere",
+        ),
+        ("of another owner", (200, of_another()), patched(), "NameTaken"),
+        (
+            "of another owner, being deleted",
+            (200, deleting(of_another())),
+            patched(),
+            "StillThere",
+        ),
+        ("of nobody", (200, nobodys()), patched(), "NameTaken"),
+        (
+            "of nobody, being deleted",
+            (200, deleting(nobodys())),
+            patched(),
+            "StillThere",
+        ),
+        (
+            "gone before it is read",
+            failure(404, "NotFound"),
+            patched(),
+            "StillThere",
+        ),
+        (
+            "read failed",
+            failure(500, "InternalError"),
+            patched(),
+            "Call 500",
+        ),
+        ("read forbidden", failure(403, "Forbidden"), patched(), "Call 403"),
+    ] {
+        let server = Server::new(move |method, _| match method {
+            "POST" => failure(409, "AlreadyExists"),
+            "GET" => read.clone(),
+            _ => patch.clone(),
+        });
+        let applier = server.applier();
+        let api = applier.api::<ServiceRecord>(ChildKind::Service);
+        let service = || {
+            Some(
+                json!({"metadata": {"name": "made", "labels": {"l": "1"}}, "spec": {"selector": {"s": "1"}}}),
+            )
+        };
+        let made = applier
+            .create_one::<ServiceRecord, _>(&api, ChildKind::Service, service, "made")
+            .await;
+        assert_eq!(outcome(made), wanted, "{case}");
+        let patches = server
+            .requests()
+            .iter()
+            .filter(|line| line.starts_with("PATCH"))
+            .count();
+        assert_eq!(
+            patches,
+            usize::from(case.contains("patch") || case == "ours, unlabelled"),
+            "{case}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_an_adopted_service_gets_a_selector() {
+    for (kind, selector) in [
+        (ChildKind::Service, json!({"s": "1", "$patch": "replace"})),
+        (ChildKind::Object(CONFIG), json!(null)),
+    ] {
+        let server = Server::new(|_, _| (200, stored("a", |_| ())));
+        let applier = server.applier();
+        let there: PartialChild<ObjectRecord> = serde_json::from_value(stored("a", |_| ())).unwrap();
+        let wanted = json!({"metadata": {"labels": {"l": "1"}}, "spec": {"selector": {"s": "1"}}});
+        let api = applier.api::<ObjectRecord>(kind);
+        applier.patch_labels(&api, kind, &there, &wanted).await.unwrap();
+        let requests = server.requests.lock().unwrap();
+        let (_, patch) = &requests[0];
+        assert_eq!(
+            patch["metadata"],
+            json!({"uid": "m", "resourceVersion": "9", "labels": {"l": "1"}})
+        );
+        assert_eq!(patch["spec"]["selector"], selector);
+    }
+}
+
+#[tokio::test]
+async fn a_patch_that_comes_too_late_waits_for_the_watch_and_others_are_errors() {
+    for (response, wanted) in [
+        (
+            (200, stored("a", |object| object["data"] = json!({"k": "v"}))),
+            "()",
+        ),
+        ((200, stored("a", |_| ())), "NotKept"),
+        (failure(404, "NotFound"), "NotCached"),
+        (failure(409, "Conflict"), "NotCached"),
+        (failure(403, "Forbidden"), "Call 403"),
+        (failure(422, "Invalid"), "Call 422"),
+        (failure(500, "InternalError"), "Call 500"),
+    ] {
+        let server = Server::new(move |_, _| response.clone());
+        let applier = server.applier();
+        let patch = ObjectPatch {
+            object: CONFIG.object("made", json!({"data": {"k": "v"}})),
+            uid: "m".to_owned(),
+        };
+        let kind = ChildKind::Object(CONFIG);
+        let patched = applier
+            .patch_one(&applier.api::<ObjectRecord>(kind), kind, &patch)
+            .await;
+        assert_eq!(outcome(patched), wanted);
+    }
+}
+
+#[tokio::test]
+async fn only_a_forced_deletion_has_no_grace_period() {
+    for (force, grace) in [(true, json!(0)), (false, json!(null))] {
+        let server = Server::new(|_, _| (200, json!({"kind": "Status", "status": "Success"})));
+        let plan = Plan {
+            delete: vec![deletion(ChildKind::Pod, "made", force)],
+            ..Plan::default()
+        };
+        assert!(server.apply(&plan).await.failures.is_empty());
+        let requests = server.requests.lock().unwrap();
+        let (line, body) = &requests[0];
+        assert_eq!(line, "DELETE /api/v1/namespaces/ns/pods/made");
+        assert_eq!(body["gracePeriodSeconds"], grace);
+        assert_eq!(body["preconditions"], json!({"uid": "m"}));
+    }
+}
+
+fn deletion(kind: ChildKind, name: &str, force: bool) -> Deletion {
+    Deletion {
+        kind,
+        name: name.to_owned(),
+        uid: "m".to_owned(),
+        force,
+    }
+}
+
+#[tokio::test]
+async fn each_patch_goes_to_the_path_of_its_kind() {
+    let server = Server::new(|_, _| failure(409, "Conflict"));
+    let patch = |kind: ObjectKind| ObjectPatch {
+        object: kind.object("made", json!({})),
+        uid: "m".to_owned(),
+    };
+    let plan = Plan {
+        patch_objects: [CONFIG, CONFIG, QUEUE].map(patch).into(),
+        ..Plan::default()
+    };
+    server.apply(&plan).await;
+    let config = "PATCH configmaps/made";
+    assert_eq!(
+        server.requests(),
+        [config, config, "PATCH example.com/v1/queues/made"]
+    );
+}
+
+#[tokio::test]
+async fn services_wait_for_objects_unless_these_are_optional() {
+    let service: Service = serde_json::from_value(json!({"metadata": {"name": "made"}})).unwrap();
+    for (kind, requests) in [
+        // The toy kind can run without its queue.
+        (QUEUE, &["POST example.com/v1/queues", "POST services"][..]),
+        (CONFIG, &["POST configmaps"]),
+    ] {
+        let server = Server::new(|_, _| failure(422, "Invalid"));
+        let plan = Plan {
+            create_objects: vec![kind.object("made", json!({}))],
+            create_services: vec![service.clone()],
+            ..Plan::default()
+        };
+        server.apply(&plan).await;
+        assert_eq!(server.requests(), requests);
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_dangling_only_if_another_owner_has_the_name_that_it_refers_to() {
+    let deleted = [
+        "POST configmaps",
+        "GET configmaps/made",
+        "DELETE example.com/v1/queues/q",
+    ];
+    let others = || stored("b", |object| object["metadata"]["ownerReferences"] = json!([]));
+    let predecessors = || stored("b", |_| ());
+    for (case, held_by, kind, name, is_deleted) in [
+        ("taken", others(), CONFIG, "made", true),
+        (
+            "of a predecessor, which is being deleted",
+            predecessors(),
+            CONFIG,
+            "made",
+            false,
+        ),
+        ("another name", others(), CONFIG, "other", false),
+        ("another kind", others(), QUEUE, "made", false),
+    ] {
+        let server = Server::new(move |method, _| match method {
+            "POST" => failure(409, "AlreadyExists"),
+            "GET" => (200, held_by.clone()),
+            _ => (200, json!({"kind": "Status", "status": "Success"})),
+        });
+        let plan = Plan {
+            create_objects: vec![CONFIG.object("made", json!({}))],
+            dangling: vec![Dangling {
+                deletion: deletion(ChildKind::Object(QUEUE), "q", false),
+                referents: vec![(ChildKind::Object(kind), name.to_owned())],
+            }],
+            ..Plan::default()
+        };
+        server.apply(&plan).await;
+        let wanted = if is_deleted { &deleted[..] } else { &deleted[..2] };
+        assert_eq!(server.requests(), wanted, "{case}");
+    }
+}
