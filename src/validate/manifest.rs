@@ -130,7 +130,10 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let mut errors: BTreeMap<String, FieldError> =
         by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
     let unknown: Vec<_> = misplaced_roles.iter().map(|(path, ..)| path.clone()).collect();
-    errors.retain(|path, _| !is_within(path, &unknown));
+    let remedies: Vec<_> = errors.values().map(|error| error.remedy.clone()).collect();
+    // A field that is missing because its value is in a wrong place is not an error of its own.
+    let is_elsewhere = |path: &String| remedies.contains(&schema::move_to(std::slice::from_ref(path)));
+    errors.retain(|path, _| !is_within(path, &unknown) && !is_elsewhere(path));
     if let Some(namespace) = object["metadata"]["namespace"].as_str()
         && !namespace.is_empty()
         && names::label_1123(namespace).is_some()
@@ -158,11 +161,6 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                     },
                     _ => e,
                 });
-                // An error of a field whose value is in a wrong place.
-                let is_elsewhere = |path: &String| {
-                    let remedy = schema::move_to(std::slice::from_ref(path));
-                    errors.values().any(|error| error.remedy == remedy)
-                };
                 let more = more.filter(|e| !is_within(&e.path, &unknown) && !is_elsewhere(&e.path));
                 let more: Vec<_> = more.collect();
                 // A null that explains an error is reported with it.

@@ -174,3 +174,34 @@ pub(super) fn job_names() -> String {
         "use at most {MAX_LABEL_CHARS} lower-case letters, digits and '-', starting with a letter and not ending with '-', such as my-job"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_with_too_few_replicas_has_its_bounds_in_words() {
+        for (role, error) in [
+            (
+                RoleDefinition::new("Worker").exactly(1),
+                "exactly 1 replica of Worker; add Worker with 1 replica",
+            ),
+            (
+                RoleDefinition::new("Worker").at_least(1),
+                "at least 1 replica of Worker; set the replicas of Worker to 1 or more",
+            ),
+            (
+                RoleDefinition::new("Worker").exactly(3),
+                "exactly 3 replicas of Worker; set the replicas of Worker to 3",
+            ),
+            (
+                RoleDefinition::new("Worker").at_least(3),
+                "at least 3 replicas of Worker; set the replicas of Worker to 3 or more",
+            ),
+        ] {
+            let mut errors = FieldErrors::default();
+            errors.too_few_replicas("spec", &role);
+            assert_eq!(errors.to_string(), format!("spec: must have {error}"));
+        }
+    }
+}

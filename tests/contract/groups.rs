@@ -1,10 +1,10 @@
 //! Tests of open roles.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use training_job::{Settings, render, validate};
-use training_job_testbed::GroupJob;
+use training_job_testbed::{GroupJob, PlanHarness};
 use training_job_testing::{Story, check_definition};
 
 const JOB: &str = include_str!("groups/jobs/good.yaml");
@@ -302,4 +302,38 @@ fn a_hook_sees_the_conditions_and_the_last_words_of_pods() {
     // The pod of the next attempt has said nothing yet.
     story.exits_saying("two-groups-small-1", 137, "killed");
     assert_eq!(data(&story), json!({"joined": "", "message": "loss 0.1"}));
+}
+
+/// The Submitter waits until the Head is ready, and the gang has a place for it from then on.
+#[test]
+fn a_gang_grows_when_the_first_role_is_ready() {
+    let job = "
+        apiVersion: example.com/v1
+        kind: GroupJob
+        metadata: {name: job}
+        spec:
+          workerGroups: []
+          head: {template: {spec: {containers: [{name: head, image: i}]}}}
+          submitter: {template: {spec: {containers: [{name: submitter, image: i}]}}}";
+    let mut w = PlanHarness::<GroupJob>::from_yaml(job).with_gangs("volcano");
+    let members = |w: &mut PlanHarness<GroupJob>| w.group().unwrap()["spec"]["minMember"].clone();
+    w.reconcile();
+    assert_eq!(members(&mut w), 1);
+    w.phase("Inqueue");
+    assert_eq!(w.pod_names(), ["head-0"]);
+    w.pod("head-0").running();
+    let set_ready = |w: &mut PlanHarness<GroupJob>, ready: &str| {
+        let status = w.pod("head-0").object().status.as_mut().unwrap();
+        let is_ready = |condition: &&mut PodCondition| condition.type_ == "Ready";
+        let condition = status.conditions.iter_mut().flatten().find(is_ready);
+        condition.unwrap().status = ready.to_owned();
+        w.reconcile();
+    };
+    set_ready(&mut w, "False");
+    assert_eq!(
+        (members(&mut w), w.pod_names()),
+        (json!(1), vec!["head-0".to_owned()])
+    );
+    set_ready(&mut w, "True");
+    assert_eq!((members(&mut w), w.pod_names().len()), (json!(2), 2));
 }

@@ -41,11 +41,6 @@ fn annotate(w: &mut PlanHarness, field: &str, text: &str) {
     });
 }
 
-fn errors(w: &PlanHarness) -> Vec<String> {
-    let found = validate(&w.job, &Settings::default()).err().unwrap_or_default();
-    found.iter().map(ToString::to_string).collect()
-}
-
 /// Returns values of a field. A field without values fails the test below.
 fn values(field: &str) -> Vec<Value> {
     match field {
@@ -126,7 +121,7 @@ proptest! {
         let mut w = in_fields(&json!({}));
         annotate(&mut w, field, &text);
         let prefix = format!("metadata.annotations[{}]", Keys::DEFAULT.annotation_of(field));
-        for error in errors(&w) {
+        for error in w.errors() {
             prop_assert!(error.starts_with(&prefix), "{error} of {text:?}");
         }
     }
@@ -195,7 +190,7 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         let mut w = in_fields(&json!({}));
         annotate(&mut w, field, text);
         assert_eq!(
-            errors(&w),
+            w.errors(),
             [format!("metadata.annotations[training.kubeflow.org/{error}")]
         );
     }
@@ -206,8 +201,8 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
     ] {
         let mut w = in_fields(&json!({}));
         annotate(&mut w, "failurePolicy", text);
-        let [error] = &errors(&w)[..] else {
-            panic!("{:?}", errors(&w))
+        let [error] = &w.errors()[..] else {
+            panic!("{:?}", w.errors())
         };
         let start = "metadata.annotations[training.kubeflow.org/failure-policy]: must be JSON or YAML: ";
         let reason = error.strip_prefix(start).and_then(|rest| {
@@ -237,7 +232,7 @@ fn a_field_and_its_annotation_may_not_differ() {
                 Keys::DEFAULT.annotation_of(field)
             );
             let expected = if value == other { vec![] } else { vec![differs] };
-            assert_eq!(errors(&w), expected, "{value} {other}");
+            assert_eq!(w.errors(), expected, "{value} {other}");
         }
     }
 }
@@ -249,12 +244,12 @@ fn an_empty_annotation_stands_for_nothing() {
         let mut w = in_fields(&json!({"restartScope": ""}));
         for text in ["", " \n"] {
             annotate(&mut w, field, text);
-            assert_eq!(errors(&w), [""; 0], "{field}");
+            assert_eq!(w.errors(), [""; 0], "{field}");
         }
     }
     let mut w = in_fields(&json!({"restartScope": ""}));
     annotate(&mut w, "restartScope", "Replica");
-    assert_eq!(errors(&w), [""; 0], "the empty field is not set");
+    assert_eq!(w.errors(), [""; 0], "the empty field is not set");
 }
 
 #[test]

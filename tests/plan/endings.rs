@@ -211,3 +211,20 @@ fn a_replica_that_failed_and_runs_again_after_the_end_is_counted_once() {
     let server = &w.status().replica_statuses["Server"];
     assert_eq!((server.active, server.succeeded, server.failed), (0, 1, 1));
 }
+
+/// Some kubelets report the end of a pod without its containers.
+#[test]
+fn a_pod_without_container_statuses_ends_with_its_phase() {
+    for (phase, end) in [("Succeeded", "Succeeded"), ("Failed", "Failed")] {
+        let mut w = PlanHarness::train("Worker=1:Never", "").started();
+        w.pod("worker-0").taken(phase, "", "");
+        assert_eq!(w.reconcile().state().last().unwrap(), end);
+    }
+}
+
+#[test]
+fn a_pod_that_failed_by_itself_has_failed_though_its_container_exited_with_0() {
+    let mut w = PlanHarness::train("Worker=1:Never", "").started();
+    w.pod("worker-0").ends_as_it_is_taken("DeadlineExceeded", 0);
+    assert_eq!(w.reconcile().state().last().unwrap(), "Failed");
+}

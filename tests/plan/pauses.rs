@@ -122,3 +122,14 @@ fn the_status_keeps_the_latest_failures_and_a_success_has_none() {
         (None, vec![131, 132, 133, 134, 135])
     );
 }
+
+#[test]
+fn each_restart_scope_has_a_pause_of_its_own() {
+    for (scope, key) in [("Job", "job"), ("Role", "Worker"), ("Replica", "worker-0")] {
+        let mut w =
+            PlanHarness::train("Scheduler=1 Worker=1:ExitCode", &format!("restartScope: {scope}")).started();
+        fails_after(&mut w, 5);
+        let keys: Vec<_> = w.status().recovery.backoff.into_keys().collect();
+        assert_eq!(keys, [key]);
+    }
+}

@@ -222,3 +222,38 @@ fn a_change_of_the_size_alone_writes_no_status() {
     w.scale("Worker", 3);
     assert_eq!(w.plan().status, None);
 }
+
+/// The API server refused to create a pod, and the status says so until the pods are there.
+#[test]
+fn a_refusal_stays_until_the_missing_pods_exist() {
+    let refused = |w: &mut PlanHarness| {
+        w.edit(|job| job.status.as_mut().unwrap().waiting_reason = "FailedCreatePod".to_owned());
+    };
+    let next = |w: &PlanHarness| w.plan().status.map_or_else(|| w.status(), |change| change.status);
+    let reason = |w: &PlanHarness| next(w).waiting_reason;
+    let mut w = PlanHarness::train("Worker=1", "");
+    w.reconcile();
+    w.scale("Worker", 2);
+    refused(&mut w);
+    assert_eq!(reason(&w), "FailedCreatePod", "worker-1 is missing");
+    w.reconcile();
+    assert_eq!(reason(&w), "", "both exist");
+
+    w.scale("Worker", 3);
+    refused(&mut w);
+    w.pod("worker-0").running();
+    assert_eq!(reason(&w), "", "one runs");
+
+    let mut w = PlanHarness::train("Worker=1", "cleanPodPolicy: All").started();
+    w.pod("worker-0").succeeds();
+    w.reconcile().finish_deletions().reconcile();
+    refused(&mut w);
+    assert!(w.pods.is_empty());
+    w.edit(|job| job.status.as_mut().unwrap().ready = "1/1".to_owned());
+    w.reconcile();
+    assert_eq!(
+        (reason(&w), w.status().ready),
+        (String::new(), "0/1".to_owned()),
+        "it has ended"
+    );
+}

@@ -91,11 +91,13 @@ mod tests {
             "map": {"additionalProperties": {"type": "object"}}, "any": {"additionalProperties": true},
             "pod": {"x-kubernetes-embedded-resource": true}, "set": {"default": {}, "properties": {"n": {"default": 2}}},
             "kept": {"nullable": true, "default": 3}, "filled": {"default": 4}, "dropped": {"type": "string"},
+            "empty": {"nullable": true},
         }}));
         let mut object = json!({
             "kind": "K", "metadata": {"name": "n"}, "odd": 1, "list": [{"x": 1}, {"n": 0}],
             "free": {"a": {"b": 1}, "part": {"x": 1}}, "map": {"a": {"x": 1}, "b": null}, "any": {"a": null},
             "pod": {"kind": "Pod", "x": 1}, "kept": null, "filled": null, "dropped": null,
+            "empty": null,
         });
         let mut pruned = schema.prune(&mut object);
         pruned.sort();
@@ -106,7 +108,7 @@ mod tests {
             json!({
                 "kind": "K", "metadata": {"name": "n"}, "list": [{"n": 1}, {"n": 0}],
                 "free": {"a": {"b": 1}, "part": {}}, "map": {"a": {}}, "any": {"a": null},
-                "pod": {"kind": "Pod"}, "set": {"n": 2}, "kept": null, "filled": 4,
+                "pod": {"kind": "Pod"}, "set": {"n": 2}, "kept": null, "filled": 4, "empty": null,
             })
         );
     }

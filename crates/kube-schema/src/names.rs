@@ -181,6 +181,8 @@ mod tests {
             ("a/", false),
             ("a/b/c", false),
             ("_a", false),
+            (&long[1..], true),
+            (&long, false),
         ] {
             assert_eq!(qualified(key).is_empty(), ok, "{key:?}");
         }
@@ -189,6 +191,8 @@ mod tests {
             ("h-1", true),
             ("1", false),
             ("h--1", false),
+            ("-h", false),
+            ("h-", false),
             ("sixteen-letters-x", false),
             ("Http", false),
         ] {

@@ -199,6 +199,7 @@ fn only_an_object_has_type_and_metadata() {
         ["spec"],
         "combined schemas are not checked"
     );
+    assert_eq!(paths(schema.check_members(&[("spec", &json!({}))])), [""; 0]);
     assert!(schema.is_combined());
     assert_eq!(
         paths(schema.check_value(&object)),
@@ -210,4 +211,19 @@ fn only_an_object_has_type_and_metadata() {
         schema.check(&text)[0].kind,
         ViolationKind::Type { value: &text, wanted }
     );
+}
+
+#[test]
+fn a_list_is_merged_by_its_keys_or_as_a_set() {
+    let list = |extensions: Value| Schema::new(&extensions);
+    let keyed =
+        list(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "port"]}));
+    assert_eq!(keyed.map_keys(), ["name", "port"]);
+    assert!(!keyed.is_set() && !keyed.is_combined());
+    let set = list(json!({"x-kubernetes-list-type": "set"}));
+    assert!(set.is_set() && set.map_keys().is_empty());
+    for key in ["allOf", "anyOf", "oneOf"] {
+        assert!(list(json!({ key: [{}] })).is_combined(), "{key}");
+    }
+    assert!(list(json!({"not": {}})).is_combined());
 }

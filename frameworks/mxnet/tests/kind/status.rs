@@ -92,3 +92,47 @@ fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators()
     assert_eq!(filled("v1beta1", spec), "TrainingOperator");
     assert_eq!(filled("v1", json!({})), Value::Null);
 }
+
+/// A field of the spec itself and an annotation may each say the same as another field.
+#[test]
+fn two_places_of_one_value_must_not_differ() {
+    let errors = |spec: Value, annotations: Value| {
+        let mut job = job("v1", spec, json!({}));
+        job["metadata"]["annotations"] = annotations;
+        let found = check::<MXJob>(&Schemas::new::<MXJob>(), &job)
+            .err()
+            .unwrap_or_default();
+        found.to_string()
+    };
+    let kueue = "kueue.x-k8s.io/multikueue";
+    let ours = "kubeflow.org/training-operator";
+    let managed = |nested: &str| json!({"managedBy": kueue, "runPolicy": {"managedBy": nested}});
+    assert_eq!(errors(managed(kueue), json!({})), "");
+    assert_eq!(
+        errors(managed(ours), json!({})),
+        "spec.managedBy: must have the same value as spec.runPolicy.managedBy; change or remove one of them"
+    );
+    let annotated = |name: &str, value: &str| json!({ format!("training.kubeflow.org/{name}"): value });
+    let stand_alone = || json!({"compatibility": "MXNetOperator"});
+    assert_eq!(
+        errors(stand_alone(), annotated("compatibility", "MXNetOperator")),
+        ""
+    );
+    let differs = |annotation: &str, field: &str| {
+        format!(
+            "metadata.annotations[training.kubeflow.org/{annotation}]: must have the same value as {field}; change or remove \
+             one of them"
+        )
+    };
+    assert_eq!(
+        errors(stand_alone(), annotated("compatibility", "TrainingOperator")),
+        differs("compatibility", "spec.compatibility")
+    );
+    assert_eq!(
+        errors(
+            json!({"runPolicy": {"restartScope": "Job"}}),
+            annotated("restart-scope", "Role")
+        ),
+        differs("restart-scope", "spec.runPolicy.restartScope")
+    );
+}
