@@ -337,3 +337,28 @@ fn a_gang_grows_when_the_first_role_is_ready() {
     set_ready(&mut w, "True");
     assert_eq!((members(&mut w), w.pod_names().len()), (json!(2), 2));
 }
+
+/// A Head serves the others until they are done, so none of its ends is good or final.
+#[test]
+fn a_role_that_is_always_replaced_restarts_after_every_end() {
+    let job = |policy: &str| {
+        format!(
+            "{{apiVersion: example.com/v1, kind: GroupJob, metadata: {{name: job}}, spec: {{workerGroups: [], head: \
+             {{restartPolicy: {policy}, template: {{spec: {{containers: [{{name: head, image: i}}]}}}}}}}}}}"
+        )
+    };
+    for policy in ["Never", "OnFailure"] {
+        for end in ["exit code 0", "exit code 3", "no containers"] {
+            let mut w = PlanHarness::<GroupJob>::from_yaml(&job(policy)).started();
+            match end {
+                "exit code 0" => w.pod("head-0").exits_in("head", 0),
+                "exit code 3" => w.pod("head-0").exits_in("head", 3),
+                _ => w.pod("head-0").taken("Succeeded", "", ""),
+            }
+            w.reconcile();
+            assert_eq!(w.state(), ["Created", "Restarting"], "{policy}, {end}");
+            w.finish_deletions().reconcile();
+            assert_eq!(w.pod_names(), ["head-0"], "{policy}, {end}");
+        }
+    }
+}
