@@ -206,8 +206,7 @@ impl Role<'_> {
     /// Returns the name of a replica's pod.
     pub fn pod_name(&self, index: u32) -> String {
         match &self.names {
-            // Concatenated without formatting, because each reconcile calls this several times for each replica.
-            ReplicaNames::Indexed(prefix) => [prefix, "-", &index.to_string()].concat(),
+            ReplicaNames::Indexed(prefix) => numbered(prefix, index),
             ReplicaNames::Single(name) => name.clone(),
         }
     }
@@ -283,8 +282,19 @@ impl Replica<'_> {
 
     /// Returns `<role in lower case>-<index>`, the key of the replica in the status.
     pub fn key(&self) -> String {
-        format!("{}-{}", self.role.slug, self.index)
+        numbered(&self.role.slug, self.index)
     }
+}
+
+/// Returns `<prefix>-<index>`. A plan needs it seven times for each replica.
+fn numbered(prefix: &str, index: u32) -> String {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(index);
+    let mut name = String::with_capacity(prefix.len() + 1 + digits.len());
+    name.push_str(prefix);
+    name.push('-');
+    name.push_str(digits);
+    name
 }
 
 #[cfg(test)]

@@ -128,20 +128,24 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
 /// Checks what the kind's hooks return for its roles: no two replicas have one name, and no role waits for a role that
 /// the kind does not have. These are mistakes of the kind's author, which the first job reveals.
 fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
-    let roles = || topology.roles.iter().filter(|role| role.replicas > 0);
-    for (n, role) in roles().enumerate() {
+    let roles = topology.roles.iter().filter(|role| role.replicas > 0);
+    let roles: Vec<_> = roles.map(|role| (role, role.pod_name(0))).collect();
+    for (n, (role, name)) in roles.iter().enumerate() {
         let is_single = matches!(role.names, ReplicaNames::Single(_));
-        let has_name_of =
-            |other: &Role<'_>| role.may_have(&other.pod_name(0)) || other.may_have(&role.pod_name(0));
-        if is_single && role.replicas > 1 || roles().take(n).any(has_name_of) {
+        let mut others = roles[..n].iter();
+        if is_single && role.replicas > 1
+            || others.any(|(other, others_name)| role.may_have(others_name) || other.may_have(name))
+        {
             errors.push(
                 &role.field,
-                format!("two replicas would have the name {}", role.pod_name(0)),
+                format!("two replicas would have the name {name}"),
                 "this is a mistake in the operator: return a name of its own for each replica from replica_names",
             );
         }
-        let is_taken =
-            |name: &&String| roles().any(|other| other.definition.has_service && other.may_serve(name, role));
+        let is_taken = |name: &&String| {
+            let mut others = roles.iter().map(|(other, _)| other);
+            others.any(|other| other.definition.has_service && other.may_serve(name, role))
+        };
         if let Some(name) = role.service.as_ref().filter(is_taken) {
             errors.push(
                 &role.field,
@@ -271,7 +275,7 @@ fn check_policy<J: TrainingJob>(
         }
         known => known,
     };
-    let managers = managers(job);
+    let managers = managers(job, policy);
     for (field, manager) in &managers {
         if !RunPolicy::MANAGERS.contains(&manager.as_str()) {
             errors.unknown_word(field, manager, &RunPolicy::MANAGERS);
@@ -304,7 +308,9 @@ fn check_policy<J: TrainingJob>(
         failure: policy.failure_policy.clone().unwrap_or_default(),
         success: policy.success_policy.clone(),
         suspend: policy.suspend.unwrap_or(false),
-        is_for_another_controller: other_manager(job).is_some(),
+        is_for_another_controller: managers
+            .iter()
+            .any(|(_, manager)| RunPolicy::is_another_controller(manager)),
         success_grace_period: settings.success_grace_period,
         failure_grace_period: settings.failure_grace_period,
     }
@@ -312,8 +318,8 @@ fn check_policy<J: TrainingJob>(
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
 /// the spec itself.
-fn managers<J: TrainingJob>(job: &J) -> Vec<(String, String)> {
-    let nested = hook("run_policy", || job.run_policy()).managed_by;
+fn managers<J: TrainingJob>(job: &J, policy: &RunPolicy) -> Vec<(String, String)> {
+    let nested = policy.managed_by.clone();
     let nested = nested.map(|manager| (job.run_policy_field("managedBy"), manager));
     let top = job
         .managed_by()
@@ -326,7 +332,8 @@ fn managers<J: TrainingJob>(job: &J) -> Vec<(String, String)> {
 /// runs the job. A job that names two controllers is not valid, and is not run here if one of them is another
 /// controller.
 pub fn other_manager<J: TrainingJob>(job: &J) -> Option<(String, String)> {
-    let mut managers = managers(job).into_iter();
+    let policy = hook("run_policy", || job.run_policy());
+    let mut managers = managers(job, &policy).into_iter();
     managers.find(|(_, manager)| RunPolicy::is_another_controller(manager))
 }
 

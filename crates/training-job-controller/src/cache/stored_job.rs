@@ -142,10 +142,8 @@ impl<J: TrainingJob> StoredJob<J> {
     pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
         // Nearly all objects are jobs, and are decoded without building a tree of all fields first.
         match decode_text(text) {
-            Some(job) if text.trim_start().starts_with('{') => {
-                Ok(Self::of(job, without_managed_fields(text)?, Vec::new()))
-            }
-            _ => serde_json::from_str(text),
+            Some((job, members)) => Ok(Self::of(job, without_managed_fields(members)?, Vec::new())),
+            None => serde_json::from_str(text),
         }
     }
 
@@ -155,7 +153,7 @@ impl<J: TrainingJob> StoredJob<J> {
     /// Only if the kind's decoder is not deterministic.
     pub(crate) fn decode_again(text: &Arc<str>, valid: &Arc<OnceLock<()>>) -> serde_json::Result<Self> {
         let (job, unsound) = match decode_text(text) {
-            Some(job) => (job, Vec::new()),
+            Some((job, _)) => (job, Vec::new()),
             None => decode_value(&mut serde_json::from_str(text)?)?,
         };
         Ok(Self::Job {
@@ -320,33 +318,32 @@ struct StoredStatus {
     status: Value,
 }
 
-/// Decodes a job from its text. Returns `None` if its status is one that no controller writes.
-fn decode_text<J: TrainingJob>(text: &str) -> Option<J> {
-    #[derive(Deserialize)]
-    struct Status<'a> {
-        #[serde(borrow, default)]
-        status: Option<&'a RawValue>,
-    }
+/// The members of an object, each as text.
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Decodes a job from its text, and returns it with its members. Returns `None` if its status is one that no controller
+/// writes.
+fn decode_text<J: TrainingJob>(text: &str) -> Option<(J, Members<'_>)> {
+    // Derived code also decodes an array as a job, but not as its members.
     let job: J = serde_json::from_str(text).ok()?;
-    let stored: Status<'_> = serde_json::from_str(text).ok()?;
-    // Derived code also decodes an array.
-    let is_object = stored.status.is_none_or(|status| status.get().starts_with('{'));
-    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some(job)
+    let members: Members<'_> = serde_json::from_str(text).ok()?;
+    let status = members.get("status").map(|status| status.get());
+    let is_object = status.is_none_or(|status| status.starts_with('{') || status == "null");
+    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some((job, members))
 }
 
 /// The field with the managers of all fields: a third of a job's text, and never read.
 const MANAGED_FIELDS: &str = "managedFields";
 
 /// Returns the text of an object without its managed fields.
-fn without_managed_fields(object: &str) -> serde_json::Result<String> {
-    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
-    let mut members: Members<'_> = serde_json::from_str(object)?;
+fn without_managed_fields(members: Members<'_>) -> serde_json::Result<String> {
     let Some(meta) = members.get("metadata") else {
-        return Ok(object.to_owned());
+        return serde_json::to_string(&members);
     };
     let mut meta: Members<'_> = serde_json::from_str(meta.get())?;
     meta.remove(MANAGED_FIELDS);
     let meta = serde_json::value::to_raw_value(&meta)?;
+    let mut members: Members<'_> = members;
     members.insert("metadata".into(), &meta);
     serde_json::to_string(&members)
 }
