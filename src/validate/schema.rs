@@ -260,18 +260,30 @@ fn wrong_type(
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     };
-    let can_be_quoted = matches!(
-        (wanted, value),
-        (
-            Type::String | Type::IntOrString,
-            Value::Bool(_) | Value::Number(_)
-        )
-    );
-    let remedy = remedy.unwrap_or_else(|| match can_be_quoted {
-        true => "put it in quotes".to_owned(),
-        false => String::new(),
+    let path = path.into();
+    let remedy = remedy.unwrap_or_else(|| match (wanted, value) {
+        (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_)) => {
+            "put it in quotes".to_owned()
+        }
+        (Type::Array, Value::String(line)) if path.ends_with(".command") || path.ends_with(".args") => {
+            words(line)
+        }
+        _ => String::new(),
     });
     errors.push(path, format!("must be {must} (is {is})"), remedy);
+}
+
+/// Returns the remedy for a command line in place of its words. Only a shell can split a line with quotes or
+/// variables.
+fn words(line: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:".contains(c);
+    match line.chars().all(is_plain) {
+        true => format!(
+            "write [{}]",
+            line.split_whitespace().collect::<Vec<_>>().join(", ")
+        ),
+        false => "write a list of words, such as [python3, train.py]".to_owned(),
+    }
 }
 
 #[cfg(test)]

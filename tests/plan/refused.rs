@@ -202,6 +202,18 @@ fn an_error_of_a_manifest_names_the_place_where_its_user_wrote_it() {
             named("{name: toy, image: i, resources: {limits: {memory: 2TB}}}"),
             vec![format!("{container}.resources.limits.memory: must be a quantity (is \"2TB\"); did you mean 2T or 2Ti?")],
         ),
+        (
+            named("{name: toy, image: i, command: python3 train.py}"),
+            vec![format!(
+                "{container}.command: must be a list (is \"python3 train.py\"); write [python3, train.py]"
+            )],
+        ),
+        (
+            named("{name: toy, image: i, args: '--name \"a b\"'}"),
+            vec![format!(
+                "{container}.args: must be a list (is \"--name \\\"a b\\\"\"); write a list of words, such as [python3, train.py]"
+            )],
+        ),
         // A container without a name is taken for the framework's, unless that is there.
         (named("{image: i}"), vec![format!("{container}.name: must be set; set name: toy")]),
         (

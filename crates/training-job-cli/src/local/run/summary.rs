@@ -15,28 +15,37 @@ pub(super) fn text(run: &Run, progress: &Progress) -> String {
     for (name, status) in run.statuses() {
         let _ = writeln!(out, "{name}");
         out.push_str(&timeline(&progress.conditions(name), status.is_finished()));
-        let same = |a: &FailureRecord, b: &FailureRecord| root_cause("", a) == root_cause("", b);
-        for failures in status.failure_history.chunk_by(same) {
-            let title = match failures.len() {
-                1 => "restarted".to_owned(),
-                times => format!("restarted {times} times"),
-            };
-            out.push_str(&root_cause(&title, &failures[0]));
-        }
-        if let Some(failure) = &status.failure {
-            let title = if status.is(ConditionType::Failed) {
-                "failed"
-            } else {
-                "restarted"
-            };
-            out.push_str(&root_cause(title, failure));
-        }
+        out.push_str(&failures(status));
     }
     out.push('\n');
     for line in table(progress) {
         let _ = writeln!(out, "{line}");
     }
     out
+}
+
+/// Returns the root causes of the restarts and of the end. Those that are equal and follow each other are one.
+fn failures(status: &JobStatus) -> String {
+    let all: Vec<_> = status.failure_history.iter().chain(&status.failure).collect();
+    let has_failed = status.failure.is_some() && status.is(ConditionType::Failed);
+    let mut remaining = all.len();
+    let same = |a: &&FailureRecord, b: &&FailureRecord| root_cause("", a) == root_cause("", b);
+    let groups = all.chunk_by(same).map(|group| {
+        remaining -= group.len();
+        let is_end = has_failed && remaining == 0;
+        let restarted = match group.len() - usize::from(is_end) {
+            0 => "",
+            1 => "restarted",
+            times => &format!("restarted {times} times"),
+        };
+        let title = match (restarted, is_end) {
+            ("", _) => "failed",
+            (_, true) => &format!("{restarted}, then failed"),
+            (_, false) => restarted,
+        };
+        root_cause(title, group[0])
+    });
+    groups.collect()
 }
 
 /// Returns a line for each condition in the order in which they became true, in local time, and the duration of a job
@@ -128,4 +137,62 @@ pub(super) fn job_lines(run: &Run, progress: &Progress, end: Option<Timestamp>) 
         }
     };
     run.statuses().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn exit(code: i32) -> FailureRecord {
+        FailureRecord {
+            pod: Some("train-worker-0".to_owned()),
+            exit_code: Some(code),
+            reason: "Error".to_owned(),
+            ..FailureRecord::default()
+        }
+    }
+
+    #[test]
+    fn equal_causes_are_named_once() {
+        for (codes, type_, text) in [
+            (&[3][..], "Failed", "  failed: train-worker-0 exited with 3\n"),
+            (
+                &[3, 3],
+                "Failed",
+                "  restarted, then failed: train-worker-0 exited with 3\n",
+            ),
+            (
+                &[3, 3, 3],
+                "Failed",
+                "  restarted 2 times, then failed: train-worker-0 exited with 3\n",
+            ),
+            (
+                &[3, 3],
+                "Running",
+                "  restarted 2 times: train-worker-0 exited with 3\n",
+            ),
+            (
+                &[3, 1],
+                "Failed",
+                "  restarted: train-worker-0 exited with 3\n  failed: train-worker-0 exited with 1\n",
+            ),
+            (&[3], "Succeeded", "  restarted: train-worker-0 exited with 3\n"),
+        ] {
+            let (last, history) = codes.split_last().unwrap();
+            let status = JobStatus {
+                failure: Some(exit(*last)),
+                failure_history: history.iter().map(|code| exit(*code)).collect(),
+                conditions: vec![
+                    serde_json::from_value(
+                        json!({"type": type_, "status": "True", "reason": "", "message": ""}),
+                    )
+                    .unwrap(),
+                ],
+                ..JobStatus::default()
+            };
+            assert_eq!(failures(&status), text, "{codes:?} {type_}");
+        }
+    }
 }
