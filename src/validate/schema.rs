@@ -277,10 +277,20 @@ fn wrong_type(
 /// variables.
 fn words(line: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:".contains(c);
+    // YAML reads 0.1 as a number, and yes as a boolean.
+    let quoted = |word: &str| match word
+        .trim_start_matches(['-', '/', '.'])
+        .starts_with(|c: char| c.is_ascii_alphabetic())
+        && !["true", "false", "yes", "no", "on", "off", "null"].contains(&word.to_ascii_lowercase().as_str())
+        && !word.contains(':')
+    {
+        true => word.to_owned(),
+        false => format!("{word:?}"),
+    };
     match line.chars().all(is_plain) {
         true => format!(
             "write [{}]",
-            line.split_whitespace().collect::<Vec<_>>().join(", ")
+            line.split_whitespace().map(quoted).collect::<Vec<_>>().join(", ")
         ),
         false => "write a list of words, such as [python3, train.py]".to_owned(),
     }

@@ -203,9 +203,10 @@ fn an_error_of_a_manifest_names_the_place_where_its_user_wrote_it() {
             vec![format!("{container}.resources.limits.memory: must be a quantity (is \"2TB\"); did you mean 2T or 2Ti?")],
         ),
         (
-            named("{name: toy, image: i, command: python3 train.py}"),
+            named("{name: toy, image: i, command: python3 train.py --lr 0.1 -v yes}"),
             vec![format!(
-                "{container}.command: must be a list (is \"python3 train.py\"); write [python3, train.py]"
+                "{container}.command: must be a list (is \"python3 train.py --lr 0.1 -v yes\"); write [python3, train.py, --lr, \
+                 \"0.1\", -v, \"yes\"]"
             )],
         ),
         (

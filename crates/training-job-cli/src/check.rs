@@ -126,6 +126,8 @@ struct Checker {
     /// The jobs by kind, namespace and name, with their places.
     places: BTreeMap<[String; 3], String>,
     patches: Patches,
+    /// The ConfigMaps and Secrets that jobs on this machine need, with the errors if no file has them.
+    references: Vec<(local::Reference, Finding)>,
     checked: Checked,
 }
 
@@ -140,6 +142,7 @@ impl Checker {
             has_job: false,
             places: BTreeMap::new(),
             patches: Patches::default(),
+            references: Vec::new(),
             checked: Checked {
                 findings: Vec::new(),
                 jobs: Vec::new(),
@@ -159,6 +162,14 @@ impl Checker {
                 self.end_of_argument(&arguments[argument]);
             }
         }
+        if self.is_for_this_machine && self.checked.jobs.is_empty() && self.checked.is_valid() {
+            self.has_job = false;
+            self.end_of_argument(&arguments[0]);
+        }
+        let Checked { findings, config, .. } = &mut self.checked;
+        self.references
+            .retain(|(reference, _)| !config.iter().any(|object| reference.is_to(object)));
+        findings.extend(self.references.into_iter().map(|(_, finding)| finding));
         self.checked
     }
 
@@ -322,6 +333,8 @@ impl Checker {
 
     fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
         if self.is_for_this_machine && api_version == "v1" && matches!(kind, "ConfigMap" | "Secret") {
+            // A file of settings of the other files' jobs needs no job of its own.
+            self.has_job = true;
             return self.checked.config.push(node.to_json());
         }
         let name = node.get("metadata").and_then(|m| m.text("name"));
@@ -353,6 +366,10 @@ impl Checker {
                 self.field_findings(Severity::Error, node, refused);
                 if self.is_for_this_machine {
                     self.field_findings(Severity::Error, node, local::errors(&kind, &checked.object));
+                    let references = local::references(&checked.object);
+                    let errors: Vec<_> = references.iter().map(local::Reference::error).collect();
+                    let errors = Finding::locate(&self.file, Severity::Error, node, errors);
+                    self.references.extend(references.into_iter().zip(errors));
                 }
                 self.note_generated_name(node, &checked.object);
                 let origin = format!("{}:{}", self.file, node.at.line);

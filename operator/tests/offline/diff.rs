@@ -31,7 +31,7 @@ fn the_same_is_no_difference() {
     // A difference in form only is no difference.
     let comments = changed("diff-comment", "kind: MXJob", "kind: MXJob # a comment");
     assert_eq!(run(&["diff", CASE, &comments]).code, Some(0));
-    let markdown = run(&["diff", CASE, CASE, "--format", "markdown"]);
+    let markdown = run(&["diff", CASE, CASE, "--output", "markdown"]);
     assert!(
         markdown
             .stdout
@@ -60,7 +60,7 @@ fn replicas_that_change_alike_stand_together() {
         text.ends_with("Jobs that differ: 1. Objects: 3 changed, 0 added, 0 removed.\n"),
         "{text}"
     );
-    let markdown = run(&["diff", old, new, "--format", "markdown"]);
+    let markdown = run(&["diff", old, new, "--output", "markdown"]);
     assert_eq!(markdown.code, Some(1));
     insta::assert_snapshot!(markdown.stdout);
 }
@@ -159,7 +159,7 @@ fn changed_rules_are_differences_though_no_object_changes() {
         "  jobMode:",
         "  runPolicy: {suspend: true}\n  jobMode:",
     );
-    let run_of = |old: &str, new: &str| run(&["diff", old, new, "--format", "markdown"]).stdout;
+    let run_of = |old: &str, new: &str| run(&["diff", old, new, "--output", "markdown"]).stdout;
     let resumed = run_of(&suspended, CASE);
     assert!(resumed.contains("| suspend `true` → `false` |"), "{resumed}");
     let policy = changed("diff-policy", "restartPolicy: Never", "restartPolicy: ExitCode");
@@ -189,7 +189,7 @@ fn a_comment_has_a_row_and_a_section_for_each_job() {
     .unwrap();
     fs::write(&files[1], job(300, "0.05", "runPolicy: {backoffLimit: 1}")).unwrap();
     let [old, new] = files.each_ref().map(|file| file.to_str().unwrap());
-    let run = run(&["diff", old, new, "--format", "markdown"]);
+    let run = run(&["diff", old, new, "--output", "markdown"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
     assert!(run.stdout.len() < 10_000, "{} bytes", run.stdout.len());
     insta::assert_snapshot!(run.stdout);
@@ -210,7 +210,7 @@ fn a_comment_on_a_thousand_jobs_fits() {
         fs::write(file, (0..1_000).map(job).collect::<Vec<_>>().join("---\n")).unwrap();
     }
     let [old, new] = files.each_ref().map(|file| file.to_str().unwrap());
-    let comment = run(&["diff", old, new, "--format", "markdown"]).stdout;
+    let comment = run(&["diff", old, new, "--output", "markdown"]).stdout;
     assert!(comment.chars().count() < 65_536, "{}", comment.chars().count());
     assert!(
         comment.contains("| JAXJob a500 | worker.image `one` → `two` |\n"),

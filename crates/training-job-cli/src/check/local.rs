@@ -47,6 +47,84 @@ pub(super) fn errors(kind: &Kind, job: &Value) -> FieldErrors {
     errors
 }
 
+/// A ConfigMap or Secret with variables of a container, which must exist for the container to start.
+#[derive(Debug)]
+pub(super) struct Reference {
+    kind: &'static str,
+    name: String,
+    /// The field with the name.
+    path: String,
+}
+
+impl Reference {
+    pub(super) fn is_to(&self, object: &Value) -> bool {
+        object["kind"] == self.kind && object["metadata"]["name"] == *self.name
+    }
+
+    /// Returns the error of a reference to an object that is in none of the files.
+    pub(super) fn error(&self) -> (String, String, String) {
+        let Self { kind, name, path } = self;
+        let problem = format!("{kind} {name} is in none of the files");
+        let remedy = format!("add the {kind} to the files, or set optional: true to run without it");
+        (path.clone(), problem, remedy)
+    }
+}
+
+/// Returns the ConfigMaps and Secrets that the job's containers take variables from.
+pub(super) fn references(job: &Value) -> Vec<Reference> {
+    let mut found = Vec::new();
+    templates("spec", &job["spec"], &mut found);
+    let mut references = Vec::new();
+    for (path, template) in found {
+        for list in ["containers", "initContainers"] {
+            let containers = template["spec"][list].as_array().into_iter().flatten();
+            for (n, container) in containers.enumerate() {
+                let at = item(&format!("{path}.spec.{list}"), n);
+                sources(
+                    &container["envFrom"],
+                    &format!("{at}.envFrom"),
+                    "",
+                    &mut references,
+                );
+                sources(
+                    &container["env"],
+                    &format!("{at}.env"),
+                    "valueFrom",
+                    &mut references,
+                );
+            }
+        }
+    }
+    references
+}
+
+/// Adds the references of a list of variables, or of sources of variables. `member` holds the reference in each item.
+fn sources(list: &Value, path: &str, member: &str, references: &mut Vec<Reference>) {
+    for (n, source) in list.as_array().into_iter().flatten().enumerate() {
+        let (source, at) = match member {
+            "" => (source, item(path, n)),
+            _ => (&source[member], field(&item(path, n), member)),
+        };
+        for (key, kind) in [
+            ("configMapRef", "ConfigMap"),
+            ("secretRef", "Secret"),
+            ("configMapKeyRef", "ConfigMap"),
+            ("secretKeyRef", "Secret"),
+        ] {
+            let reference = &source[key];
+            if let Some(name) = reference["name"].as_str()
+                && reference["optional"] != true
+            {
+                references.push(Reference {
+                    kind,
+                    name: name.to_owned(),
+                    path: format!("{at}.{key}.name"),
+                });
+            }
+        }
+    }
+}
+
 fn has_command(container: &Value) -> bool {
     container["command"]
         .as_array()

@@ -33,7 +33,7 @@ the old side are left out, each with a note.
 Examples:
   {program} diff old.yaml new.yaml
   {program} diff HEAD:jobs jobs
-  {program} diff origin/main:jobs jobs --format markdown > comment.md
+  {program} diff origin/main:jobs jobs --output markdown > comment.md
   {program} diff --cluster job.yaml
 
 With --cluster, the old side consists of the jobs of the same names in the cluster, and their objects.
@@ -57,9 +57,9 @@ pub struct Args {
     cluster: bool,
     #[command(flatten)]
     connection: ClusterArgs,
-    /// The output format.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
     #[command(flatten)]
     settings: SettingsArgs,
 }
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         return Ok(exit::bad_input());
     };
     let changes = job::changes(&old, &new)?;
-    match arguments.format {
+    match arguments.output {
         Format::Text => write::print_styled(&text::text(&changes))?,
         Format::Markdown => write::print(&markdown::comment(&changes))?,
     }

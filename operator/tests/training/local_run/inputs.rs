@@ -154,3 +154,34 @@ fn output_that_cannot_be_written_is_an_error() {
         "training-operator: local run: standard output: No space left on device (os error 28)"
     );
 }
+
+/// Returns a job whose container takes its variables from the ConfigMap `rates`.
+fn with_rates() -> Manifest {
+    let source = json!([{"configMapRef": {"name": "rates"}}]);
+    Manifest::shell("rated", 1, "echo $rate")
+        .each_container(|container| container["envFrom"] = source.clone())
+}
+
+#[test]
+fn settings_may_have_a_file_of_their_own() {
+    let trial = Trial::new();
+    let rates = trial.dir.join("rates.yaml");
+    fs::write(
+        &rates,
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: rates}, data: {rate: '0.1'}}",
+    )
+    .unwrap();
+    let ended = trial.run_with(&with_rates(), &[rates.to_str().unwrap()]).end();
+    ended.expect_code(0);
+    ended.only(&["worker-0 | 0.1"]);
+}
+
+#[test]
+fn settings_that_are_in_no_file_are_an_error_before_the_start() {
+    let trial = Trial::new();
+    let ended = trial.run(&with_rates()).end();
+    ended.expect_code(2);
+    let error = "envFrom[0].configMapRef.name: ConfigMap rates is in none of the files; add the ConfigMap to the files, or set \
+                 optional: true to run without it";
+    assert!(ended.err.last().unwrap().ends_with(error), "{:?}", ended.err);
+}
