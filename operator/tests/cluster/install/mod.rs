@@ -1,5 +1,6 @@
 //! Installs the shipped manifests on a real API server, and runs the operator as their service account.
 
+mod doctor;
 mod gangs;
 mod launcher_rights;
 mod life;
