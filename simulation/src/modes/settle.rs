@@ -67,8 +67,8 @@ pub async fn wait_until_settled(sim: &mut Simulation, blockers: Blockers) -> Vec
 }
 
 /// Waits this many seconds in a settled cluster, then starts another operator. Calls other than the renewal of a
-/// watch, the count of an event, and one event for each pending pod are violations. So are other changes, and any
-/// write of the new operator.
+/// watch, the count of an event, one event for each pending pod, and the reason in the status of its job are violations. So
+/// are other changes, and any write of the new operator.
 pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
     let at = sim.history.now();
     let version = sim.cluster.resource_version();
@@ -87,6 +87,17 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
         named += usize::from(is_due);
         !is_due
     });
+    // The status of its job then has the reason.
+    let mut explained = BTreeSet::new();
+    calls.retain(|call| {
+        let job = call
+            .resource
+            .strip_suffix("/status")
+            .filter(|_| call.verb == "patch" && named > 0);
+        let job = job.map(|resource| sim.stored(resource, &call.name));
+        let has_reason = job.is_some_and(|job| job["status"]["waitingReason"].is_string());
+        !(has_reason && explained.insert((call.resource.clone(), call.name.clone())))
+    });
     let mut violations = Vec::new();
     let mut violated = |id: &'static str, what: String| violations.push(Violation { id, at, what });
     if let Some(call) = calls.first() {
@@ -97,7 +108,7 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
         );
         violated("I8", what);
     }
-    if sim.cluster.resource_version() > version + (counted.len() + named) as u64 {
+    if sim.cluster.resource_version() > version + (counted.len() + named + explained.len()) as u64 {
         violated("I8", "something changed in a settled cluster".to_owned());
     }
     sim.kill().await;
