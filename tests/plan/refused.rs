@@ -100,7 +100,8 @@ fn lists_of_a_policy_have_a_maximum() {
     };
     let roles = |count| rule(&format!("roles: [{}]", list(count, "Worker")));
     let of_success = |count| format!("successPolicy: {{roles: [{}]}}", list(count, "Worker"));
-    let lists: [(&str, usize, &dyn Fn(usize) -> String); 5] = [
+    type PolicyOf<'a> = &'a dyn Fn(usize) -> String;
+    let lists: [(&str, usize, PolicyOf<'_>); 5] = [
         ("failurePolicy.rules", 20, &rules),
         ("failurePolicy.rules[0].onExitCodes.values", 64, &codes),
         ("failurePolicy.rules[0].onPodConditions", 20, &conditions),

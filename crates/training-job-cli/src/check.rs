@@ -366,7 +366,7 @@ impl Checker {
                 self.field_findings(Severity::Error, node, refused);
                 if self.is_for_this_machine {
                     self.field_findings(Severity::Error, node, local::errors(&kind, &checked.object));
-                    let references = local::references(&checked.object);
+                    let references = local::references(&kind, &checked.object);
                     let errors: Vec<_> = references.iter().map(local::Reference::error).collect();
                     let errors = Finding::locate(&self.file, Severity::Error, node, errors);
                     self.references.extend(references.into_iter().zip(errors));

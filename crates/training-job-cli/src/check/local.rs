@@ -70,8 +70,8 @@ impl Reference {
     }
 }
 
-/// Returns the ConfigMaps and Secrets that the job's containers take variables from.
-pub(super) fn references(job: &Value) -> Vec<Reference> {
+/// Returns the ConfigMaps and Secrets that the job's containers take variables from, except those that the operator creates.
+pub(super) fn references(kind: &Kind, job: &Value) -> Vec<Reference> {
     let mut found = Vec::new();
     templates("spec", &job["spec"], &mut found);
     let mut references = Vec::new();
@@ -95,6 +95,8 @@ pub(super) fn references(job: &Value) -> Vec<Reference> {
             }
         }
     }
+    let own = kind.render(job, &Settings::default()).unwrap_or_default();
+    references.retain(|reference: &Reference| !own.iter().any(|object| reference.is_to(object)));
     references
 }
 
