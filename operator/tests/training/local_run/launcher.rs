@@ -60,3 +60,30 @@ fn a_killed_worker_restarts_the_job() {
     ended.only(&["moons * Restarting: "]);
     expect_trained(&ended);
 }
+
+#[test]
+fn a_config_map_that_the_operator_creates_need_not_be_in_the_files() {
+    let trial = Trial::new();
+    let manifest = trial.file(
+        "hosts.yaml",
+        "apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: hosts}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: mpi
+            image: none
+            command: [sh, -c, 'echo $HOSTS']
+            env: [{name: HOSTS, valueFrom: {configMapKeyRef: {name: hosts-config, key: hostfile}}}]
+    Worker:
+      template: {spec: {containers: [{name: mpi, image: none, command: [sleep, '60']}]}}
+",
+    );
+    let ended = Run::start(local_run().arg(manifest)).end();
+    ended.expect_code(0);
+    ended.only(&["launcher | hosts-worker-0"]);
+}
