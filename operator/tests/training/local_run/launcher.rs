@@ -80,10 +80,11 @@ spec:
             command: [sh, -c, 'echo $HOSTS']
             env: [{name: HOSTS, valueFrom: {configMapKeyRef: {name: hosts-config, key: hostfile}}}]
     Worker:
+      replicas: 1
       template: {spec: {containers: [{name: mpi, image: none, command: [sleep, '60']}]}}
 ",
     );
     let ended = Run::start(local_run().arg(manifest)).end();
     ended.expect_code(0);
-    ended.only(&["launcher | hosts-worker-0"]);
+    ended.only(&["slots=1"]);
 }
