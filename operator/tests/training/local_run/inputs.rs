@@ -165,12 +165,8 @@ fn with_rates() -> Manifest {
 #[test]
 fn settings_may_have_a_file_of_their_own() {
     let trial = Trial::new();
-    let rates = trial.dir.join("rates.yaml");
-    fs::write(
-        &rates,
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: rates}, data: {rate: '0.1'}}",
-    )
-    .unwrap();
+    let rates = "{apiVersion: v1, kind: ConfigMap, metadata: {name: rates}, data: {rate: '0.1'}}";
+    let rates = trial.file("rates.yaml", rates);
     let ended = trial.run_with(&with_rates(), &[rates.to_str().unwrap()]).end();
     ended.expect_code(0);
     ended.only(&["worker-0 | 0.1"]);

@@ -260,18 +260,20 @@ fn a_line_that_overwrites_itself_is_shown_before_its_end() {
     assert_eq!(bar, ["worker-0 | 10%", "worker-0 | 60%", "worker-0 | 100%"]);
 }
 
-/// Nothing can create the ConfigMap in this API.
+/// Nothing can add the key in this API.
 #[test]
 fn a_value_that_cannot_be_had_ends_the_run() {
     let trial = Trial::new();
     let key = json!({"configMapKeyRef": {"name": "settings", "key": "rate"}});
     let job = Manifest::shell("lacking", 1, "exit 0")
         .each_container(|container| container["env"] = json!([{"name": "RATE", "valueFrom": key}]));
-    let ended = trial.run(&job).end();
+    let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {epochs: '3'}}";
+    let settings = trial.file("settings.yaml", settings);
+    let ended = trial.run_with(&job, &[settings.to_str().unwrap()]).end();
     ended.expect_code(1);
     let line = ended.err.join("\n");
     assert!(
-        line.contains("lacking-worker-0") && line.contains("settings"),
+        line.contains("lacking-worker-0") && line.contains("rate"),
         "{line}"
     );
 }
