@@ -121,7 +121,7 @@ struct Checker {
     is_for_this_machine: bool,
     /// Changes of each job before its check.
     assignments: Vec<Assignment>,
-    /// True if the argument contains a job, or an error that may hide a job.
+    /// True if the argument contains a job, settings of jobs on this machine, or an error that may hide a job.
     has_job: bool,
     /// The jobs by kind, namespace and name, with their places.
     places: BTreeMap<[String; 3], String>,
@@ -162,9 +162,12 @@ impl Checker {
                 self.end_of_argument(&arguments[argument]);
             }
         }
-        if self.is_for_this_machine && self.checked.jobs.is_empty() && self.checked.is_valid() {
-            self.has_job = false;
-            self.end_of_argument(&arguments[0]);
+        if let Some(argument) = arguments.first()
+            && self.is_for_this_machine
+            && self.checked.jobs.is_empty()
+            && self.checked.is_valid()
+        {
+            self.no_job(argument);
         }
         let Checked { findings, config, .. } = &mut self.checked;
         self.references
@@ -234,13 +237,17 @@ impl Checker {
 
     fn end_of_argument(&mut self, argument: &Path) {
         if !std::mem::take(&mut self.has_job) {
-            let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
-            if argument.is_dir() {
-                self.file = argument.display().to_string();
-            }
-            let remedy = format!("add a job of kind {}", names.join(", "));
-            self.error(None, "", "no training job found", &remedy);
+            self.no_job(argument);
         }
+    }
+
+    fn no_job(&mut self, argument: &Path) {
+        let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
+        if argument.is_dir() {
+            self.file = argument.display().to_string();
+        }
+        let remedy = format!("add a job of kind {}", names.join(", "));
+        self.error(None, "", "no training job found", &remedy);
     }
 
     fn document(&mut self, node: &Node) {
