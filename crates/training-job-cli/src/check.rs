@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::{FieldError, FieldErrors, nearest};
+use training_job::{FieldError, FieldErrors, Settings, nearest};
 
 use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
@@ -372,8 +372,12 @@ impl Checker {
                 self.field_findings(Severity::Warning, node, warnings);
                 self.field_findings(Severity::Error, node, refused);
                 if self.is_for_this_machine {
-                    self.field_findings(Severity::Error, node, local::errors(&kind, &checked.object));
-                    let references = local::references(&kind, &checked.object);
+                    // The check of the job has reported why nothing can be rendered.
+                    let objects = kind.render(&checked.object, &Settings::default());
+                    let objects = objects.unwrap_or_default();
+                    let errors = local::errors(&kind, &checked.object, &objects);
+                    self.field_findings(Severity::Error, node, errors);
+                    let references = local::references(&checked.object, &objects);
                     let errors: Vec<_> = references.iter().map(local::Reference::error).collect();
                     let errors = Finding::locate(&self.file, Severity::Error, node, errors);
                     self.references.extend(references.into_iter().zip(errors));

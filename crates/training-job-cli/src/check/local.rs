@@ -2,15 +2,14 @@
 
 use kube_schema::{field, item};
 use serde_json::Value;
-use training_job::{FieldErrors, Settings};
+use training_job::FieldErrors;
 
 use crate::kinds::Kind;
 
-/// Returns the containers without a command, because images are not pulled.
-pub(super) fn errors(kind: &Kind, job: &Value) -> FieldErrors {
+/// Returns the containers without a command, because images are not pulled. `objects` are what the operator creates for the
+/// job.
+pub(super) fn errors(kind: &Kind, job: &Value, objects: &[Value]) -> FieldErrors {
     let mut errors = FieldErrors::default();
-    // The check of the job has reported why nothing can be rendered.
-    let objects = kind.render(job, &Settings::default()).unwrap_or_default();
     let pods: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Pod").collect();
     let label = kind.framework.keys().replica_type();
     let role = |pod: &Value| {
@@ -70,8 +69,9 @@ impl Reference {
     }
 }
 
-/// Returns the ConfigMaps and Secrets that the job's containers take variables from, except those that the operator creates.
-pub(super) fn references(kind: &Kind, job: &Value) -> Vec<Reference> {
+/// Returns the ConfigMaps and Secrets that the job's containers take variables from, except those of `objects`, which the
+/// operator creates.
+pub(super) fn references(job: &Value, objects: &[Value]) -> Vec<Reference> {
     let mut found = Vec::new();
     templates("spec", &job["spec"], &mut found);
     let mut references = Vec::new();
@@ -95,8 +95,7 @@ pub(super) fn references(kind: &Kind, job: &Value) -> Vec<Reference> {
             }
         }
     }
-    let own = kind.render(job, &Settings::default()).unwrap_or_default();
-    references.retain(|reference: &Reference| !own.iter().any(|object| reference.is_to(object)));
+    references.retain(|reference: &Reference| !objects.iter().any(|object| reference.is_to(object)));
     references
 }
 
