@@ -3,10 +3,10 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked --package training-operator
+RUN cargo build --profile dist --locked --package training-operator
 
 FROM gcr.io/distroless/static:nonroot
-COPY --from=build /source/target/release/training-operator /training-operator
+COPY --from=build /source/target/dist/training-operator /training-operator
 USER 65532:65532
 ENTRYPOINT ["/training-operator"]
 CMD ["run"]

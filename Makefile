@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers
+.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -100,6 +100,14 @@ test-oldest: toolchain ## Run the tests about definitions, clients, permissions,
 	@tools/venv.sh mpi
 	$(OLDEST) --test cluster -- clients:: testbed:: handover:: install:: kinds:: remote_shell:: \
 		admission:: --skip admission::costs:: --skip admission::list:: --skip admission::stored::
+
+test-upgrade: toolchain ## Hand jobs of every kind from the previous release to this version, back and forth (builds it for minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/upgrade/build.sh
+	PREVIOUS_RELEASE=target/previous cargo test --workspace --all-features --quiet --test cluster -- handover::upgrade::
+
+test-image: toolchain ## Build the image twice, push it to a registry of this machine, and check it (minutes, not part of make test)
+	@tests/image/test.sh
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow
@@ -200,8 +208,8 @@ fuzz-tool: toolchain
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
-# Cargo builds no program of another package by itself.
-BENCH = cargo build --quiet --release --package training-operator && \
+# What is shipped is measured.
+BENCH = tools/image.sh amd64 && OPERATOR=target/image/bin/amd64/training-operator \
 	cargo run --quiet --release --package training-operator-bench --
 
 bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, rendering, and `local run`; QUICK=1: some of it, in five minutes
@@ -234,9 +242,12 @@ load-tools:
 
 ##@ Release
 
-.PHONY: release-build release-check
-release-build: toolchain ## Build the operator that is shipped: target/release/training-operator
-	cargo build --release --locked --package training-operator
+.PHONY: image release-build release-check
+image: toolchain ## Build the image for amd64 and arm64 without a container daemon: target/image/training-operator.tar
+	@tools/image.sh
+
+release-build: toolchain ## Build the operator for this machine as it is shipped: target/dist/training-operator
+	cargo build --profile dist --locked --package training-operator
 
 release-check: toolchain ## Check that the packages can be published, the interface is docs/maintainers/public-api.txt's, and the version fits
 	@tools/release.sh check
