@@ -13,8 +13,23 @@ const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-addre
 
 /// Starts our operator for one namespace, with MXJobs unless other kinds are given.
 pub async fn ours(cluster: &ControlPlane, kubeconfig: &Path, namespace: &str, flags: &[&str]) -> Background {
+    started(&program::path(), cluster, kubeconfig, namespace, flags).await
+}
+
+/// Starts the operator of a release, which is this program, as the cluster's administrator.
+pub async fn release(program: &Path, cluster: &ControlPlane, namespace: &str, flags: &[&str]) -> Background {
+    started(program, cluster, &cluster.kubeconfig(), namespace, flags).await
+}
+
+async fn started(
+    program: &Path,
+    cluster: &ControlPlane,
+    kubeconfig: &Path,
+    namespace: &str,
+    flags: &[&str],
+) -> Background {
     let given = flags.iter().any(|flag| flag.starts_with("--enable-scheme"));
-    let program = Program::new(program::path())
+    let program = Program::new(program)
         .args(["run", "--namespace", namespace])
         .args((!given).then_some("--enable-scheme=MXJob"))
         .args(PAGES)

@@ -19,9 +19,11 @@ pub fn root() -> PathBuf {
     repository()
 }
 
-/// Returns the built program, which is built with the profile of this one.
+/// Returns the program under test: that of the environment variable `OPERATOR`, such as the one that is shipped, or the
+/// one that was built with the profile of this one.
 pub fn path() -> PathBuf {
-    profile_directory().join("training-operator")
+    let named = std::env::var_os("OPERATOR").map(|path| root().join(path));
+    named.unwrap_or_else(|| profile_directory().join("training-operator"))
 }
 
 /// Returns the folder for the files of tests, which is in the target directory.

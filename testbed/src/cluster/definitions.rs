@@ -1,5 +1,6 @@
 //! Custom resource definitions.
 
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,11 +17,14 @@ impl ControlPlane {
     /// Applies `crds/` and awaits that the kinds are served. Once is enough; all but the first call await
     /// the same.
     pub async fn install_crds(&self) {
-        self.definitions.get_or_init(|| self.install()).await;
+        let folder = repository().join("crds");
+        self.definitions
+            .get_or_init(|| self.apply_definitions(&folder))
+            .await;
     }
 
-    async fn install(&self) {
-        let folder = repository().join("crds");
+    /// Applies the definitions of a folder, over those that are there, and awaits that the kinds are served.
+    pub async fn apply_definitions(&self, folder: &Path) {
         let folder = folder.display().to_string();
         let apply = [
             "apply",

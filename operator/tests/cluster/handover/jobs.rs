@@ -74,6 +74,42 @@ pub(crate) const OTHERS: [Kind; 3] = [
     },
 ];
 
+/// All kinds of kubeflow.org.
+pub(crate) const ALL: [Kind; 7] = [
+    MXNET,
+    OTHERS[0],
+    OTHERS[1],
+    Kind {
+        is_restarted: true,
+        ..OTHERS[2]
+    },
+    Kind {
+        name: "TFJob",
+        container: "tensorflow",
+        specs: "tfReplicaSpecs",
+        roles: &[("Chief", 1), ("Worker", 2)],
+        leader: "chief-0",
+        ..MXNET
+    },
+    Kind {
+        name: "XGBoostJob",
+        container: "xgboost",
+        specs: "xgbReplicaSpecs",
+        roles: &[("Master", 1), ("Worker", 2)],
+        leader: "master-0",
+        ..MXNET
+    },
+    Kind {
+        name: "JAXJob",
+        container: "jax",
+        specs: "jaxReplicaSpecs",
+        roles: &[("Worker", 3)],
+        leader: "worker-2",
+        all_decide: true,
+        ..MXNET
+    },
+];
+
 impl Kind {
     fn pods(self) -> usize {
         self.roles.iter().map(|(_, count)| *count as usize).sum()
@@ -152,6 +188,9 @@ impl Jobs {
         let mut spec = json!({"runPolicy": {"cleanPodPolicy": clean}, self.kind.specs: roles});
         if self.kind == MXNET {
             spec["jobMode"] = json!("MXTrain");
+        }
+        if self.kind.name == "MPIJob" {
+            spec["launcherCreationPolicy"] = json!("AtStartup");
         }
         let job = Job::new(name, &self.resource, spec);
         self.jobs.create(&PostParams::default(), &job).await.unwrap();

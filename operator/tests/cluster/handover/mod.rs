@@ -1,11 +1,12 @@
-//! Jobs move from the Go operator to ours and back, and from the stand-alone operator to ours, at every stage of
-//! their lives.
+//! Jobs move from the Go operator to ours and back, from the stand-alone operator to ours, and from one release to
+//! another, at every stage of their lives.
 
 mod jobs;
 mod migrate;
 mod others;
 mod stages;
 mod standalone;
+mod upgrade;
 
 use futures::future::join_all;
 use training_job_testbed::cluster::{Background, ControlPlane, Signal};
