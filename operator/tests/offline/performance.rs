@@ -1,5 +1,5 @@
-//! docs/maintainers/performance.md and its pictures must match docs/maintainers/performance.json, the figures of a whole
-//! run of `make bench`.
+//! docs/maintainers/performance.md and its pictures, and the table of docs/users/sizing.md, must match
+//! docs/maintainers/performance.json, the figures of a whole run of `make bench`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,6 +54,17 @@ const ROWS: [(&str, &str, &str); 12] = [
     ),
     ("restart", "ready", "from start to ready, s"),
     ("idle", "cpu", "CPU of the operator, s"),
+];
+
+/// The rows of the table about sizes: the work, and its jobs and pods.
+const SIZES: [(&str, &str); 7] = [
+    ("kinds", "none"),
+    ("foreign", "none, and 5,000 pods of others"),
+    ("burst", "100 jobs, 500 pods"),
+    ("many", "1,000 jobs, 5,000 pods"),
+    ("large", "1 job, 1,002 pods"),
+    ("compact", "1 job, 1,002 pods, layout Compact"),
+    ("idle", "1,000 finished jobs, for 10 minutes"),
 ];
 
 /// The works that differ only in their number of jobs.
@@ -129,6 +140,27 @@ impl Results {
         text
     }
 
+    fn sizes(&self) -> String {
+        let mut text =
+            "| jobs and pods | peak memory, MiB | CPU from their creation to their end, s |\n".to_owned();
+        text += "|---|--:|--:|\n";
+        for (work, words) in SIZES {
+            let [memory, cpu] = ["rss", "cpu"].map(|figure| self.figure(work, OURS, figure).unwrap());
+            writeln!(text, "| {words} | {} | {} |", number(memory), number(cpu)).unwrap();
+        }
+        text
+    }
+
+    /// Returns the page about sizes with a new table.
+    fn sizing(&self, page: &str) -> String {
+        let (before, rest) = page.split_once("<!-- sizes -->\n").unwrap();
+        let (_, after) = rest.split_once("<!-- end of sizes -->").unwrap();
+        format!(
+            "{before}<!-- sizes -->\n{}<!-- end of sizes -->{after}",
+            self.sizes()
+        )
+    }
+
     fn picture(&self, (_, figure, title, unit): (&str, &str, &str, &str)) -> String {
         chart(
             title,
@@ -178,7 +210,7 @@ Three programs do the same work in turn: they create the services and pods of jo
 
 | program | what it is |
 |---|---|
-| this operator | `training-operator run`, a release build |
+| this operator | `training-operator run`, the program of the image |
 | Go, unlimited | the Kubeflow training operator v1.8.1 without its client's limit of 20 calls per second, and with 8 jobs reconciled at a time |
 | plain writer | a program that only sends the necessary calls, {in_flight} at a time, and has no watch: the least that the work costs |
 
@@ -353,6 +385,9 @@ fn number(value: f64) -> String {
     }
 }
 
+/// The page about sizes, from the folder of the figures.
+const SIZING: &str = "../users/sizing.md";
+
 fn folder() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     root.join("docs/maintainers")
@@ -363,7 +398,12 @@ fn the_page_and_its_pictures_match_the_figures() {
     let text = fs::read_to_string(folder().join("performance.json")).unwrap();
     let results: Results = serde_json::from_str(&text).unwrap();
     let pictures = PICTURES.map(|picture| (picture.0, results.picture(picture)));
-    let files = pictures.into_iter().chain([("performance.md", results.page())]);
+    let sizing = fs::read_to_string(folder().join(SIZING)).unwrap();
+    let pages = [
+        ("performance.md", results.page()),
+        (SIZING, results.sizing(&sizing)),
+    ];
+    let files = pictures.into_iter().chain(pages);
     for (name, content) in files {
         let file = folder().join(name);
         if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
