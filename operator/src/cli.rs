@@ -60,6 +60,7 @@ pub(crate) enum Command {
 /// Returns this program, for its help texts and its lease.
 pub(crate) fn program(kinds: &Kinds) -> Program {
     let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
+    program.version = Some(env!("CARGO_PKG_VERSION"));
     LEASE.clone_into(&mut program.lease);
     program.opt_in_kinds = &KINDS_OF_2017;
     program.optional_kinds = &OPTIONAL_KINDS;
