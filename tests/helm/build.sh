@@ -17,8 +17,14 @@ module() {
     [ "$(cat "$out/$name.recipe" 2>/dev/null)" != "$recipe" ] || return 0
     echo "helm: building $path $version (once)" >&2
     source=$(cd / && go mod download -json "$path@$version" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
-    (cd "$source" && GOWORK=off go build -mod=readonly -o "$out/$name" \
-        -ldflags "-s -w -X $path/internal/version.version=$version" ./cmd/helm)
+    (
+        cd "$source"
+        # Helm 3 assumes Kubernetes 1.20 without a cluster unless it is set, as its releases do.
+        minor=$(GOWORK=off go list -mod=readonly -m -f '{{.Version}}' k8s.io/client-go | cut -d. -f2)
+        GOWORK=off go build -mod=readonly -o "$out/$name" -ldflags "-s -w -X $path/internal/version.version=$version \
+            -X $path/pkg/chartutil.k8sVersionMajor=1 -X $path/pkg/chartutil.k8sVersionMinor=$minor \
+            -X $path/pkg/lint/rules.k8sVersionMajor=1 -X $path/pkg/lint/rules.k8sVersionMinor=$minor" ./cmd/helm
+    )
     echo "$recipe" >"$out/$name.recipe"
 }
 
