@@ -2,7 +2,7 @@
 # Makes the Python environment .venv/NAME below the project root from
 # tools/requirements/NAME.txt, unless a complete and current one is there.
 #
-#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9
+#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9|dashboard
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
 # An environment is complete when its last file exists: the stamp, a copy of its
@@ -29,8 +29,9 @@ mpi) title='Open MPI 5.0.11' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3
 pytorch) title='PyTorch 1.13.1' size='about 190 MB' ;;
 sdk) title='Kubeflow training SDK 1.8.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 sdk-1.9) title='Kubeflow training SDK 1.9.4' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
+dashboard) title='Grafana Foundation SDK 11.6' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 1 MB' ;;
 *)
-    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9' >&2
+    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9|dashboard' >&2
     exit 2
     ;;
 esac
