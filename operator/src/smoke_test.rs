@@ -100,10 +100,7 @@ enum Outcome {
 }
 
 /// Creates a job, waits for its end, and deletes it in any case.
-async fn run_job(
-    arguments: &Args,
-    (job, resource): (DynamicObject, ApiResource),
-) -> anyhow::Result<Outcome> {
+async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)) -> anyhow::Result<Outcome> {
     let Args {
         kubeconfig, context, ..
     } = arguments;

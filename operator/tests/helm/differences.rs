@@ -10,19 +10,71 @@ pub(crate) type Difference = (&'static str, &'static str, &'static str);
 pub(crate) const INTENDED: [Difference; 15] = [
     ("", "/metadata/labels/helm.sh/chart", "a standard label of Helm"),
     ("", "/metadata/labels/app.kubernetes.io/instance", "the release"),
-    ("", "/metadata/labels/app.kubernetes.io/managed-by", "a standard label of Helm"),
-    ("Namespace kubeflow", "", "helm --create-namespace creates it, and helm uninstall keeps it"),
-    ("CustomResourceDefinition", "/metadata/annotations/helm.sh/resource-policy", "helm uninstall keeps them"),
-    ("CustomResourceDefinition", "/metadata/labels/", "kustomize has only the labels that training-operator crd prints"),
-    ("ClusterRole training-jobs-namespace-admin", "/metadata/labels/app.kubernetes.io/", "kustomize has no standard labels on it"),
-    ("ClusterRole kubeflow-training-", "/metadata/labels/app.kubernetes.io/", "kustomize has no standard labels on them"),
-    ("PodMonitor", "/metadata/labels/app.kubernetes.io/", "kustomize has only the name"),
-    ("PrometheusRule", "/metadata/labels/app.kubernetes.io/", "kustomize has only the name"),
-    ("ConfigMap training-operator-dashboard", "/metadata/labels/app.kubernetes.io/", "kustomize has no standard labels on it"),
-    ("Deployment", "/spec/template/metadata/labels/app.kubernetes.io/instance", "the release"),
-    ("Deployment", "/spec/template/spec/containers/0/imagePullPolicy", "the API server's default"),
-    ("Deployment", "/spec/template/spec/containers/0/args/--zap-log-level", "the program's default"),
-    ("Deployment", "/spec/template/spec/containers/0/env/0/value", "the namespace of the jobs may be another than the release's"),
+    (
+        "",
+        "/metadata/labels/app.kubernetes.io/managed-by",
+        "a standard label of Helm",
+    ),
+    (
+        "Namespace kubeflow",
+        "",
+        "helm --create-namespace creates it, and helm uninstall keeps it",
+    ),
+    (
+        "CustomResourceDefinition",
+        "/metadata/annotations/helm.sh/resource-policy",
+        "helm uninstall keeps them",
+    ),
+    (
+        "CustomResourceDefinition",
+        "/metadata/labels/",
+        "kustomize has only the labels that training-operator crd prints",
+    ),
+    (
+        "ClusterRole training-jobs-namespace-admin",
+        "/metadata/labels/app.kubernetes.io/",
+        "kustomize has no standard labels on it",
+    ),
+    (
+        "ClusterRole kubeflow-training-",
+        "/metadata/labels/app.kubernetes.io/",
+        "kustomize has no standard labels on them",
+    ),
+    (
+        "PodMonitor",
+        "/metadata/labels/app.kubernetes.io/",
+        "kustomize has only the name",
+    ),
+    (
+        "PrometheusRule",
+        "/metadata/labels/app.kubernetes.io/",
+        "kustomize has only the name",
+    ),
+    (
+        "ConfigMap training-operator-dashboard",
+        "/metadata/labels/app.kubernetes.io/",
+        "kustomize has no standard labels on it",
+    ),
+    (
+        "Deployment",
+        "/spec/template/metadata/labels/app.kubernetes.io/instance",
+        "the release",
+    ),
+    (
+        "Deployment",
+        "/spec/template/spec/containers/0/imagePullPolicy",
+        "the API server's default",
+    ),
+    (
+        "Deployment",
+        "/spec/template/spec/containers/0/args/--zap-log-level",
+        "the program's default",
+    ),
+    (
+        "Deployment",
+        "/spec/template/spec/containers/0/env/0/value",
+        "the namespace of the jobs may be another than the release's",
+    ),
 ];
 
 /// Returns the differences between two sets of objects, as an object, a path and both values.
@@ -35,7 +87,11 @@ pub(crate) fn differences(kustomize: &[Value], helm: &[Value]) -> Vec<(String, S
     let mut found = Vec::new();
     for name in names {
         let (Some(left), Some(right)) = (kustomize.get(name), helm.get(name)) else {
-            let only = if helm.contains_key(name) { "Helm" } else { "kustomize" };
+            let only = if helm.contains_key(name) {
+                "Helm"
+            } else {
+                "kustomize"
+            };
             found.push((name.clone(), String::new(), format!("only {only} has it")));
             continue;
         };
@@ -43,7 +99,11 @@ pub(crate) fn differences(kustomize: &[Value], helm: &[Value]) -> Vec<(String, S
         for path in paths {
             let (left, right) = (left.get(path), right.get(path));
             if left != right {
-                found.push((name.clone(), path.clone(), format!("kustomize {left:?}, Helm {right:?}")));
+                found.push((
+                    name.clone(),
+                    path.clone(),
+                    format!("kustomize {left:?}, Helm {right:?}"),
+                ));
             }
         }
     }
@@ -80,10 +140,14 @@ fn leaves(object: &Value) -> BTreeMap<String, Value> {
 
 fn add_leaves(value: &Value, path: &str, all: &mut BTreeMap<String, Value>) {
     let children: Vec<(String, &Value)> = match value {
-        Value::Object(members) if !members.is_empty() => members.iter().map(|(k, v)| (k.clone(), v)).collect(),
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().map(|(n, v)| (n.to_string(), v)).collect()
+        Value::Object(members) if !members.is_empty() => {
+            members.iter().map(|(k, v)| (k.clone(), v)).collect()
         }
+        Value::Array(items) if !items.is_empty() => items
+            .iter()
+            .enumerate()
+            .map(|(n, v)| (n.to_string(), v))
+            .collect(),
         _ => return drop(all.insert(path.to_owned(), value.clone())),
     };
     for (name, child) in children {

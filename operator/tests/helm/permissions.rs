@@ -23,7 +23,10 @@ const KINDS: [&str; 9] = [
 #[test]
 fn each_kind_brings_its_permissions_and_its_definition() {
     for kind in KINDS {
-        let values: Vec<String> = KINDS.iter().map(|other| format!("kinds.{other}={}", *other == kind)).collect();
+        let values: Vec<String> = KINDS
+            .iter()
+            .map(|other| format!("kinds.{other}={}", *other == kind))
+            .collect();
         let printed = run(&["rbac", "--kind", kind]);
         let printed = objects(&printed.stdout);
         let expected = permissions(&find(&printed, "ClusterRole", "training-operator")["rules"]);

@@ -17,18 +17,37 @@ struct Variant {
     values: &'static [&'static str],
 }
 
-const NAMESPACED: [&str; 3] = ["watchNamespace=kubeflow", "crds.install=false", "rbac.namespaceAdmins=false"];
+const NAMESPACED: [&str; 3] = [
+    "watchNamespace=kubeflow",
+    "crds.install=false",
+    "rbac.namespaceAdmins=false",
+];
 
 const VARIANTS: [Variant; 9] = [
-    Variant { overlay: "standalone", components: &[], more: &[], values: &[] },
-    Variant { overlay: "standalone", components: &["mpi"], more: &["crds/mpi"], values: &["kinds.MPIJob=true"] },
+    Variant {
+        overlay: "standalone",
+        components: &[],
+        more: &[],
+        values: &[],
+    },
+    Variant {
+        overlay: "standalone",
+        components: &["mpi"],
+        more: &["crds/mpi"],
+        values: &["kinds.MPIJob=true"],
+    },
     Variant {
         overlay: "standalone",
         components: &["mlkube"],
         more: &["crds/mlkube"],
         values: &["kinds.MxJob=true", "kinds.TfJob=true"],
     },
-    Variant { overlay: "standalone", components: &["volcano"], more: &[], values: &["gangScheduling.type=volcano"] },
+    Variant {
+        overlay: "standalone",
+        components: &["volcano"],
+        more: &[],
+        values: &["gangScheduling.type=volcano"],
+    },
     Variant {
         overlay: "standalone",
         components: &["coscheduling"],
@@ -45,8 +64,18 @@ const VARIANTS: [Variant; 9] = [
             "metrics.dashboard.enabled=true",
         ],
     },
-    Variant { overlay: "kubeflow", components: &[], more: &[], values: &["rbac.kubeflowUsers=true"] },
-    Variant { overlay: "namespaced", components: &[], more: &[], values: &NAMESPACED },
+    Variant {
+        overlay: "kubeflow",
+        components: &[],
+        more: &[],
+        values: &["rbac.kubeflowUsers=true"],
+    },
+    Variant {
+        overlay: "namespaced",
+        components: &[],
+        more: &[],
+        values: &NAMESPACED,
+    },
     Variant {
         overlay: "namespaced",
         components: &["mpi", "mlkube", "volcano"],

@@ -21,8 +21,14 @@ const DEFINITIONS: [&str; 3] = ["crds", "crds/mpi", "crds/mlkube"];
 
 /// Other files that the chart copies, and the names of the copies.
 const FILES: [(&str, &str); 4] = [
-    ("manifests/namespace-admins/cluster-role.yaml", "namespace-admins.yaml"),
-    ("manifests/overlays/kubeflow/user-roles.yaml", "kubeflow-users.yaml"),
+    (
+        "manifests/namespace-admins/cluster-role.yaml",
+        "namespace-admins.yaml",
+    ),
+    (
+        "manifests/overlays/kubeflow/user-roles.yaml",
+        "kubeflow-users.yaml",
+    ),
     ("manifests/monitoring/alerts.yaml", "alerts.yaml"),
     ("manifests/monitoring/dashboard.json", "dashboard.json"),
 ];
@@ -65,7 +71,8 @@ fn copies_are_current() {
             "files/{to} is stale; run: UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test offline chart::"
         );
     }
-    let present = fs::read_dir(&folder).unwrap().count() - 1 + fs::read_dir(folder.join("crds")).unwrap().count();
+    let present =
+        fs::read_dir(&folder).unwrap().count() - 1 + fs::read_dir(folder.join("crds")).unwrap().count();
     assert_eq!(present, copies.len(), "a copy has no original");
 }
 
