@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use futures::StreamExt;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
@@ -105,7 +106,7 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
         kubeconfig, context, ..
     } = arguments;
     let (client, server) = cluster::client(kubeconfig.as_deref(), context.as_deref()).await?;
-    let api = api(&client, arguments, &job, &resource);
+    let (api, job) = in_namespace(&client, arguments, job, &resource);
     let created = with_timeout(api.create(&PostParams::default(), &job)).await;
     let created = created.and_then(|response| Ok(response?)).context(server)?;
     let name = created.name_any();
@@ -127,19 +128,22 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
     Ok(outcome)
 }
 
-fn api(client: &Client, arguments: &Args, job: &DynamicObject, resource: &ApiResource) -> Api<DynamicObject> {
-    let namespace = arguments
-        .namespace
-        .as_deref()
-        .or(job.metadata.namespace.as_deref());
-    let namespace = namespace.unwrap_or(client.default_namespace());
-    Api::namespaced_with(client.clone(), namespace, resource)
+/// Puts a job into its namespace.
+fn in_namespace(
+    client: &Client,
+    arguments: &Args,
+    mut job: DynamicObject,
+    resource: &ApiResource,
+) -> (Api<DynamicObject>, DynamicObject) {
+    let named = arguments.namespace.clone().or(job.metadata.namespace.take());
+    let namespace = named.unwrap_or_else(|| client.default_namespace().to_owned());
+    (Api::namespaced_with(client.clone(), &namespace, resource), job)
 }
 
 /// Prints each condition of a job once, until the job has ended.
 async fn until_ended(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<Outcome> {
     let mut printed = Vec::new();
-    let mut states = pin!(watch_object(api.clone(), name));
+    let mut states = pin!(watch_object(api.clone(), name).default_backoff());
     while let Some(state) = states.next().await {
         // Errors are retried after a pause until the time is over.
         let Ok(Some(job)) = state else { continue };

@@ -25,6 +25,7 @@ mod new_kind;
 mod performance;
 mod readme;
 mod render;
+mod smoke_test;
 mod snapshot;
 mod snapshots;
 mod validate;
