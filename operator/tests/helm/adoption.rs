@@ -6,11 +6,12 @@ use training_operator_testing::manifests::kustomization;
 use crate::helm::{Helm, RELEASE, chart};
 use crate::release::{Cluster, NAMESPACE, stop};
 
-/// The flags of docs/users/install.md.
+/// The flags of docs/users/install.md. Under server-side apply, kubectl would remain an owner of all fields that do not
+/// change, so that each later upgrade that changes one would be a conflict.
 fn flags(helm: Helm) -> &'static [&'static str] {
     match helm {
         Helm::Three => &["--take-ownership"],
-        Helm::Four => &["--take-ownership", "--force-conflicts"],
+        Helm::Four => &["--take-ownership", "--server-side=false"],
     }
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::Value;
-use training_job_testbed::cluster::{Background, Program, wait, wait_for_all};
+use training_job_testbed::cluster::{Background, Kubelet, Program, wait, wait_for_all};
 use training_operator_testing::program;
 
 use crate::helm::{Helm, RELEASE, chart};
@@ -18,7 +18,12 @@ const TEST: &str = "training-operator-test";
 /// Runs the program of the test's pod as its kubelet would.
 async fn start(cluster: &Cluster) -> Background {
     let pods = cluster.pods(NAMESPACE);
-    let pod = wait(pods, TEST, |pod: Option<&Pod>| pod.is_some()).await.unwrap();
+    // That of the test before has ended, and stays until the next.
+    let is_new = |pod: Option<&Pod>| {
+        let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref());
+        phase == Some("Pending")
+    };
+    let pod = wait(pods, TEST, is_new).await.unwrap();
     let container = &pod.spec.as_ref().unwrap().containers[0];
     let files = cluster.get(&["configmap", TEST, "--namespace", NAMESPACE]).await;
     let file = cluster.plane.directory().join("job.yaml");
@@ -42,6 +47,14 @@ async fn start(cluster: &Cluster) -> Background {
     cluster.plane.spawn(program)
 }
 
+/// Ends the container of a pod with this code.
+async fn end(kubelet: &Kubelet, (pod, container): (&str, &str), code: i32) {
+    match code {
+        0 => kubelet.succeeds(pod).await,
+        _ => kubelet.exits(pod, container, code).await,
+    }
+}
+
 /// Runs `helm test` of a release whose job ends with this code, and returns the exit code of the test's program, its
 /// output, and the exit code of Helm.
 async fn test(cluster: &Cluster, namespace: &str, code: i32) -> (i32, String, i32) {
@@ -50,18 +63,19 @@ async fn test(cluster: &Cluster, namespace: &str, code: i32) -> (i32, String, i3
     let (of_test, of_job) = (of_test.await, of_job.await);
     let ended = async {
         let started = start(cluster).await;
-        let pods = cluster.pods(namespace);
-        let label = "training.kubeflow.org/job-name";
-        let pods = wait_for_all(pods, label, |all: &[Pod]| all.len() == 1).await;
+        let created = started.wait_for_line(": created").await;
+        let job = created.rsplit('/').next().unwrap().trim_end_matches(": created");
+        let label = format!("training.kubeflow.org/job-name={job}");
+        let pods = wait_for_all(cluster.pods(namespace), &label, |all: &[Pod]| all.len() == 1).await;
         of_job.runs(&pods[0].name_any()).await;
-        of_job.exits(&pods[0].name_any(), "pytorch", code).await;
+        end(&of_job, (&pods[0].name_any(), "pytorch"), code).await;
         let exit_code = started.exit_code().await;
-        of_test.exits(TEST, "test", exit_code).await;
+        end(&of_test, (TEST, "test"), exit_code).await;
         (exit_code, started.text())
     };
     let arguments = ["test", RELEASE, "--timeout", "3m"];
     let (helm, (exit_code, text)) = tokio::join!(cluster.helm(&arguments), ended);
-    (exit_code, text, helm.code)
+    (exit_code, text + &helm.stderr, helm.code)
 }
 
 async fn runs_a_job(helm: Helm, watched: Option<&str>) {
@@ -137,12 +151,8 @@ async fn the_job_of_each_kind_is_valid_and_a_job_that_does_not_end_is_deleted() 
             .iter()
             .map(|kind| format!("kinds.{kind}=false"))
             .collect();
-        let mut arguments = vec![
-            "template",
-            RELEASE,
-            "manifests/helm/training-operator",
-            "--show-only",
-        ];
+        let chart = chart();
+        let mut arguments = vec!["template", RELEASE, chart.to_str().unwrap(), "--show-only"];
         arguments.extend(["templates/tests/job.yaml", "--set", "crds.install=false"]);
         arguments.extend(off.iter().flat_map(|value| ["--set", value]));
         let rendered = cluster.helm.run(&arguments).success();

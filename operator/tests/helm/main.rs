@@ -12,6 +12,7 @@ mod adoption;
 mod differences;
 mod helm;
 mod hook;
+mod namespace_admin;
 mod permissions;
 mod release;
 mod renders;

@@ -157,7 +157,7 @@ impl Cluster {
         let secrets = self.get(&secrets).await;
         secrets
             .iter()
-            .map(|secret| secret["data"].to_string().len())
+            .map(|secret| secret["data"]["release"].as_str().unwrap().len() / 4 * 3)
             .collect()
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
+use kube::api::Api;
 use training_job_testbed::cluster::wait_for_all;
 use training_operator_testing::operator::Operator;
 
@@ -118,4 +120,33 @@ async fn a_disabled_kind_keeps_its_definition() {
             cluster.jobs(&team).get("kept").await.unwrap();
         }
     }
+}
+
+/// Without the policy, the definitions and all jobs go with the release.
+#[tokio::test]
+async fn a_release_may_remove_its_definitions() {
+    for helm in Helm::ALL {
+        let cluster = Cluster::new(helm).await;
+        cluster
+            .install(&chart(), &["--set", "crds.keep=false"])
+            .await
+            .success();
+        assert_eq!(cluster.definitions().await.len(), 6);
+        cluster.helm(&["uninstall", RELEASE]).await.success();
+        let all: Api<CustomResourceDefinition> = Api::all(cluster.plane.client());
+        wait_for_all(all, "", |all: &[CustomResourceDefinition]| all.is_empty()).await;
+    }
+}
+
+/// Helm 4 keeps applying on the client what Helm 3 has installed.
+#[tokio::test]
+async fn a_release_of_helm_3_is_upgraded_by_helm_4() {
+    let mut cluster = Cluster::new(Helm::Three).await;
+    let before = previous(&cluster.plane);
+    cluster.install(&before, &[]).await.success();
+    cluster.helm = Helm::Four;
+    cluster.install(&chart(), &[]).await.success();
+    definitions_are(&cluster, CURRENT).await;
+    cluster.helm(&["rollback", RELEASE, "1"]).await.success();
+    definitions_are(&cluster, PREVIOUS).await;
 }

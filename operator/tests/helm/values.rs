@@ -1,8 +1,8 @@
 //! Values that the schema rejects, and how the others render.
 
-use training_operator_testing::manifests::find;
+use training_operator_testing::manifests::{find, objects};
 
-use crate::helm::{Helm, chart};
+use crate::helm::{Helm, RELEASE, chart};
 
 #[test]
 fn the_chart_has_no_lint() {
@@ -104,7 +104,7 @@ fn large_numbers_stay_integers() {
     for helm in Helm::ALL {
         let (chart, file) = (chart(), file.to_str().unwrap());
         let rendered = helm.run(&["template", "x", chart.to_str().unwrap(), "--values", file]);
-        let objects = training_operator_testing::manifests::objects(&rendered.success());
+        let objects = objects(&rendered.success());
         let pod = &find(&objects, "Deployment", "training-operator")["spec"]["template"]["spec"];
         assert_eq!(pod["securityContext"]["runAsUser"], 1_000_650_000);
         assert!(pod["securityContext"].get("runAsGroup").is_none(), "{pod}");
@@ -288,6 +288,46 @@ fn one_replica_has_no_disruption_budget() {
                 .iter()
                 .filter(|object| object["kind"] == "PodDisruptionBudget");
             assert_eq!(budgets.count(), expected, "{value}");
+        }
+    }
+}
+
+/// Also those of `helm test`.
+#[test]
+fn every_object_has_the_standard_labels_and_a_namespace() {
+    let all = [
+        "kinds.MPIJob=true,kinds.MxJob=true,kinds.TfJob=true,networkPolicy.enabled=true,rbac.kubeflowUsers=true",
+        "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true",
+        "metrics.alerts.enabled=true,metrics.dashboard.enabled=true",
+    ];
+    for helm in Helm::ALL {
+        let chart = chart();
+        let arguments = [
+            "template",
+            RELEASE,
+            chart.to_str().unwrap(),
+            "--namespace",
+            "here",
+        ];
+        let values = all.iter().flat_map(|value| ["--set", value]);
+        let arguments: Vec<&str> = arguments.into_iter().chain(values).collect();
+        let objects = objects(&helm.run(&arguments).success());
+        assert_eq!(objects.iter().filter(|object| object["kind"] == "Pod").count(), 1);
+        for object in objects {
+            let (kind, labels) = (object["kind"].as_str().unwrap(), &object["metadata"]["labels"]);
+            for (label, value) in [
+                ("name", "training-operator"),
+                ("instance", RELEASE),
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("component", "controller"),
+                ("part-of", "kubeflow"),
+                ("managed-by", "Helm"),
+            ] {
+                assert_eq!(labels[format!("app.kubernetes.io/{label}")], value, "{object}");
+            }
+            let is_global = kind.starts_with("Cluster") || kind == "CustomResourceDefinition";
+            let namespace = object["metadata"]["namespace"].as_str();
+            assert_eq!(namespace, (!is_global).then_some("here"), "{object}");
         }
     }
 }
