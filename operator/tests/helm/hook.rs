@@ -97,6 +97,17 @@ async fn runs_a_job(helm: Helm, watched: Option<&str>) {
     values.retain(|value| !value.starts_with("gangScheduling"));
     let flags: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
     cluster.install(&chart(), &flags).await.success();
+    // Where the pod security standard is enforced, also for the pods of the test and of its job.
+    let standard = "pod-security.kubernetes.io/enforce=restricted";
+    let label = [
+        "label",
+        "--overwrite",
+        "namespace",
+        NAMESPACE,
+        &namespace,
+        standard,
+    ];
+    cluster.plane.kubectl(&label).await.success();
     let stored = cluster.stored_bytes().await;
     // The API server rejects Secrets of more than 1 MiB.
     assert!(stored.iter().all(|bytes| *bytes < 400_000), "{stored:?}");
