@@ -97,7 +97,7 @@ async fn runs_a_job(helm: Helm, watched: Option<&str>) {
     values.retain(|value| !value.starts_with("gangScheduling"));
     let flags: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
     cluster.install(&chart(), &flags).await.success();
-    // Where the pod security standard is enforced, also for the pods of the test and of its job.
+    // The pods of the test and of its job conform to the standard as well.
     let standard = "pod-security.kubernetes.io/enforce=restricted";
     let label = [
         "label",

@@ -47,7 +47,7 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* The enabled kinds, in the order of values.yaml, as {kinds: [{kind, group, plural, file}]}. */}}
+{{/* The enabled kinds, in the order of values.yaml, as {kinds: [{kind, group, plural}]}. */}}
 {{- define "training-operator.kinds" -}}
 kinds:
 {{- range $kind := list "MXJob" "TFJob" "XGBoostJob" "PyTorchJob" "JAXJob" "PaddleJob" "MPIJob" "MxJob" "TfJob" }}
