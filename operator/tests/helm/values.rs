@@ -46,7 +46,7 @@ const WRONG: [(&str, &str); 13] = [
     ),
     (
         "log.level=loud",
-        "'/log/level': value must be one of 'debug', 'info', 'error', 'panic'",
+        "'/log/level': value must be one of 'debug', 'info', 'warn', 'error', 'panic'",
     ),
     (
         "jobDefaults.restartScope=Pod",
