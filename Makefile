@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers
+.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -135,10 +135,15 @@ test-consumers: build ## Have Argo CD, Argo Workflows, Flyte, Katib, Kueue and k
 	@tests/consumers/build.sh
 	cargo test --workspace --all-features --quiet --test consumer_programs
 
+test-helm: build ## Lint, render, install, upgrade and remove the chart with Helm 3 and 4 (builds them for minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/helm/build.sh
+	cargo test --workspace --all-features --quiet --test helm
+
 ##@ Check
 
 # Tests that no other command builds.
-ON_REQUEST = large_training schedulers consumer_programs
+ON_REQUEST = large_training schedulers consumer_programs helm
 
 .PHONY: check deny
 check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources
@@ -160,10 +165,11 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 ##@ Generate
 
 .PHONY: crds snapshots docs compat public-api
-crds: build ## Write crds/ anew
+crds: build ## Write crds/ and the chart's copies anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
 	$(OPERATOR) crd --kind MxJob --kind TfJob --dir crds/mlkube
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline chart::
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::

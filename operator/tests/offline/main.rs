@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod chart;
 mod ci;
 mod completions;
 mod convert;
@@ -24,6 +25,7 @@ mod new_kind;
 mod performance;
 mod readme;
 mod render;
+mod smoke_test;
 mod snapshot;
 mod snapshots;
 mod validate;

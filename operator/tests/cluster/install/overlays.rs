@@ -170,18 +170,22 @@ async fn training_operator(cluster: &ControlPlane, flags: &[&str]) -> String {
 
 /// A Deployment's selector cannot be changed, so labels for people and dashboards are not in it.
 #[tokio::test]
-async fn the_deployment_has_common_labels_and_no_image_that_can_be_pulled() {
+async fn the_deployment_has_common_labels_and_the_image_of_this_version() {
     let cluster = ControlPlane::shared().await;
     let objects = build(cluster, "standalone", &[], "team").await;
     let deployment = find(&objects, "Deployment", "training-operator");
     let template = &deployment["spec"]["template"];
     for labels in [&deployment["metadata"]["labels"], &template["metadata"]["labels"]] {
         assert_eq!(labels["app.kubernetes.io/name"], "training-operator");
+        assert_eq!(labels["app.kubernetes.io/version"], env!("CARGO_PKG_VERSION"));
     }
     let selector = json!({"matchLabels": {"control-plane": "kubeflow-training-operator"}});
     assert_eq!(deployment["spec"]["selector"], selector);
-    let image = template["spec"]["containers"][0]["image"].as_str().unwrap();
-    assert!(image.split('/').next().unwrap().ends_with(".invalid"), "{image}");
+    let image = concat!(
+        "ghcr.io/training-job/training-operator:",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(template["spec"]["containers"][0]["image"], image);
 }
 
 #[tokio::test]
