@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-alerts
+.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-alerts test-release
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -132,6 +132,9 @@ test-alerts: toolchain ## Check alerts and the dashboard with Prometheus's promt
 	@tests/prometheus/build.sh
 	@tools/venv.sh dashboard
 	cargo test --workspace --all-features --quiet --test alerts
+
+test-release: toolchain ## Run the steps of a release up to a registry of its own (builds the image for minutes, not part of make test)
+	tests/release/test.sh
 
 ##@ Check
 

@@ -25,6 +25,7 @@ mod new_kind;
 mod performance;
 mod promql;
 mod readme;
+mod release;
 mod render;
 mod snapshot;
 mod snapshots;
