@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-alerts test-release
+.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-alerts test-release test-helm
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -136,10 +136,15 @@ test-alerts: toolchain ## Check alerts and the dashboard with Prometheus's promt
 test-release: toolchain ## Run the steps of a release up to a registry of its own (builds the image for minutes, not part of make test)
 	tests/release/test.sh
 
+test-helm: build ## Lint, render, install, upgrade and remove the chart with Helm 3 and 4 (builds them for minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/helm/build.sh
+	cargo test --workspace --all-features --quiet --test helm
+
 ##@ Check
 
 # Tests that no other command builds.
-ON_REQUEST = large_training schedulers consumer_programs alerts
+ON_REQUEST = large_training schedulers consumer_programs alerts helm
 
 .PHONY: check deny
 check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources
@@ -161,10 +166,11 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 ##@ Generate
 
 .PHONY: crds snapshots docs dashboard compat public-api
-crds: build ## Write crds/ anew
+crds: build ## Write crds/ and the chart's copies anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
 	$(OPERATOR) crd --kind MxJob --kind TfJob --dir crds/mlkube
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline chart::
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::
@@ -172,10 +178,11 @@ snapshots: toolchain ## Write snapshots/ anew
 docs: toolchain ## Write the code and the figures in docs/ anew, from their sources
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline -- docs:: performance::
 
-dashboard: ## Write manifests/monitoring/dashboard.json anew
+dashboard: ## Write manifests/monitoring/dashboard.json and the chart's copy anew
 	@tools/venv.sh dashboard
 	.venv/dashboard/bin/python -I tools/dashboard.py >target/dashboard.json
 	@cp target/dashboard.json manifests/monitoring/dashboard.json
+	@cp target/dashboard.json manifests/helm/training-operator/files/dashboard.json
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
 	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default

@@ -8,7 +8,7 @@ use training_job_controller::process::Program;
 
 use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
 use crate::kinds::kinds;
-use crate::{convert, new_kind, remote_shell, run};
+use crate::{convert, new_kind, remote_shell, run, smoke_test};
 use training_job_cli::help;
 
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Convert(convert::Args),
     #[command(flatten)]
     Install(Install),
+    /// Run a job in a cluster, wait until it ends, and delete it.
+    SmokeTest(smoke_test::Args),
     #[command(flatten)]
     Manual(Manual),
     /// Write the package of an operator for a new kind of job.
@@ -60,6 +62,7 @@ pub(crate) enum Command {
 /// Returns this program, for its help texts and its lease.
 pub(crate) fn program(kinds: &Kinds) -> Program {
     let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
+    program.version = Some(env!("CARGO_PKG_VERSION"));
     LEASE.clone_into(&mut program.lease);
     program.opt_in_kinds = &KINDS_OF_2017;
     program.optional_kinds = &OPTIONAL_KINDS;
@@ -75,6 +78,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Review(review) => review.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
+        Command::SmokeTest(arguments) => smoke_test::run(&arguments, &kinds),
         Command::Manual(manual) => manual.run(Cli::command(), &kinds),
         Command::NewKind(arguments) => new_kind::run(&arguments),
         Command::RemoteShell(command) => remote_shell::run(&command),

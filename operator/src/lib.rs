@@ -3,8 +3,8 @@
 //! This crate is a program. Its only interface is the command line.
 //!
 //! Most commands are those of [`training_job_cli`], which every operator has. This package adds the kinds of job (`kinds`),
-//! the traces of former operators (`installation`, `convert`), the remote shell of MPIJobs (`remote_shell`), and the template
-//! for authors (`new_kind`).
+//! the traces of former operators (`installation`, `convert`), the remote shell of MPIJobs (`remote_shell`), the test of an
+//! installation (`smoke_test`), and the template for authors (`new_kind`).
 
 mod cli;
 mod convert;
@@ -16,6 +16,7 @@ mod kinds;
 mod new_kind;
 mod remote_shell;
 mod run;
+mod smoke_test;
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main() -> std::process::ExitCode {

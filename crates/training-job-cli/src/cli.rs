@@ -19,7 +19,6 @@ use crate::run::Run;
 #[derive(Clone, Debug)]
 pub struct Cli {
     program: Program,
-    version: Option<&'static str>,
     kinds: Kinds,
 }
 
@@ -56,7 +55,6 @@ impl Cli {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             program: Program::new(name),
-            version: None,
             kinds: Kinds::default(),
         }
     }
@@ -75,21 +73,19 @@ impl Cli {
         self
     }
 
-    /// Sets what `--version` prints, usually `env!("CARGO_PKG_VERSION")`. Default: the program has no such flag.
+    /// Sets what `--version` prints and the definitions have as a label, usually `env!("CARGO_PKG_VERSION")`. Default:
+    /// the program has no such flag, and the definitions have no such label.
     #[must_use]
     pub fn version(mut self, version: &'static str) -> Self {
-        self.version = Some(version);
+        self.program.version = Some(version);
         self
     }
 
     /// Runs the command of the process' arguments, and returns its exit code: 0 for success, 1 if a job failed or a
     /// check found something, 2 for bad input, and 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
-        let Self {
-            program,
-            version,
-            kinds,
-        } = self;
+        let Self { program, kinds } = self;
+        let version = program.version;
         program.kinds(&kinds.dyn_kinds()).install();
         let command = || match version {
             Some(version) => Arguments::command().version(version),

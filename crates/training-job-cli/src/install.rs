@@ -167,11 +167,23 @@ fn definitions(kinds: &[&Rc<Kind>]) -> Result<BTreeMap<String, String>, Failure>
         let definition = kind
             .built_definition()
             .map_err(|error| Failure::new(kind.name(), error))?;
-        let text = admission::manifest(definition).map_err(|error| Failure::new("output", error))?;
+        let mut definition = definition.clone();
+        definition.metadata.labels = Some(labels());
+        let text = admission::manifest(&definition).map_err(|error| Failure::new("output", error))?;
         let spec = &definition.spec;
         Ok((format!("{}_{}.yaml", spec.group, spec.names.plural), text))
     });
     texts.collect()
+}
+
+/// Returns the labels that name the program and its version.
+fn labels() -> BTreeMap<String, String> {
+    let program = program();
+    let name = Some(("app.kubernetes.io/name".to_owned(), program.name.clone()));
+    let version = program
+        .version
+        .map(|version| ("app.kubernetes.io/version".to_owned(), version.to_owned()));
+    name.into_iter().chain(version).collect()
 }
 
 fn yaml(objects: &[Value]) -> Result<String, Failure> {

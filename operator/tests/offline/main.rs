@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod chart;
 mod ci;
 mod completions;
 mod convert;

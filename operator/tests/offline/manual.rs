@@ -2,7 +2,7 @@
 
 use training_operator_testing::program::{empty_directory, run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "new",
     "render",
     "validate",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 14] = [
     "explain",
     "crd",
     "new-kind",
+    "smoke-test",
     "completions",
     "man",
     "local",

@@ -15,6 +15,8 @@ pub struct Program {
     /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`, and metrics
     /// have names such as `farm_operator_jobs_created_total`.
     pub name: String,
+    /// The version, for `--version` and the labels of its definitions. `None` for a program without versions.
+    pub version: Option<&'static str>,
     /// The name of the Lease for the election of a leader among its processes; a flag can override it.
     pub lease: String,
     /// The names of its kinds of job, for help texts and completions.
@@ -42,6 +44,7 @@ impl Program {
         Self {
             lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
             name,
+            version: None,
             kind_names: Vec::new(),
             settings: Vec::new(),
             opt_in_kinds: &[],

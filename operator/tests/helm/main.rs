@@ -1,0 +1,19 @@
+//! The Helm chart under the real Helm 3 and 4: lints, renders, and releases on a real API server. `make test-helm` builds
+//! both and runs this test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod adoption;
+mod differences;
+mod helm;
+mod hook;
+mod permissions;
+mod release;
+mod renders;
+mod upgrades;
+mod values;
