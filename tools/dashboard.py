@@ -231,7 +231,11 @@ def build():
         for panel, width in zip(panels, widths(panels)):
             number_of_panel += 1
             board.with_panel(panel.id(number_of_panel).span(width))
-    return board.build()
+    built = board.build()
+    for model in built.templating.list_val:
+        # Fields of variables that are intervals.
+        model.auto = model.auto_count = model.auto_min = None
+    return built
 
 
 print(json.dumps(build(), cls=JSONEncoder, indent=2, sort_keys=True))

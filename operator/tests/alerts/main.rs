@@ -1,4 +1,4 @@
-//! What `manifests/monitoring` installs, in the hands of those who read it: the alerts in Prometheus's `promtool`, the
+//! Checks `manifests/monitoring` with the programs that read it: the alerts in Prometheus's `promtool`, the
 //! objects in an API server with the definitions of the Prometheus operator, and the dashboard from Grafana's SDK.
 //! `make test-alerts` builds these and runs this test.
 

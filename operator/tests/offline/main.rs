@@ -30,4 +30,5 @@ mod release;
 mod render;
 mod snapshot;
 mod snapshots;
+mod support;
 mod validate;
