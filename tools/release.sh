@@ -140,7 +140,7 @@ write_files() {
         pack "$out/$name-linux-$arch.tar.gz" "$content"
     done
     "${HELM:-helm}" package manifests/helm/training-operator --destination "$out" >/dev/null
-    # A chart's name is that of the program, and its file has no ending that says what it is.
+    # Beside the programs, the name that Helm gives the file would not show that it is a chart.
     mv "$out/$name.tgz" "$out/$name-chart.tgz"
     "${KUBECTL:-kubectl}" kustomize manifests/overlays/standalone >"$out/$name-manifests.yaml"
     (cd "$out" && sha256sum -- * >SHA256SUMS)

@@ -24,8 +24,8 @@ tools/release.sh files
 grep -v -- '-chart.tgz$' $files/SHA256SUMS >"$work/first"
 tools/release.sh files
 grep -v -- '-chart.tgz$' $files/SHA256SUMS | diff "$work/first" - || fail 'the files of two runs differ'
-(cd $files && ls | grep -vx SHA256SUMS) >"$work/listed"
-sed 's/.*  //' $files/SHA256SUMS | diff "$work/listed" - || fail 'SHA256SUMS does not list each file'
+find $files -type f ! -name SHA256SUMS -exec basename {} \; | sort >"$work/present"
+sed 's/.*  //' $files/SHA256SUMS | sort | diff "$work/present" - || fail 'SHA256SUMS does not list each file'
 
 tar -xzf "$files/training-operator-$version-linux-amd64.tar.gz" -C "$work"
 [ "$("$work/training-operator" --version)" = "training-operator $version" ] || fail 'the program has another version'
