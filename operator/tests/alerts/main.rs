@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::manifests::{build, find};
@@ -63,27 +64,39 @@ fn every_alert_fires_and_is_silent_as_its_cases_say() {
     expect_success(&promtool(&["test", "rules", "tests/prometheus/alerts.yaml"], ""));
 }
 
-/// Prometheus parses each query as the expression of a rule, with the variables that Grafana replaces.
-#[test]
-fn prometheus_reads_every_query_of_the_dashboard() {
+/// Returns the queries of the dashboard, with values for Grafana's variables.
+fn dashboard_queries() -> Vec<String> {
     let text = fs::read_to_string(root().join("manifests/monitoring/dashboard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels
         .iter()
         .flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
-    let queries = targets.map(|target| {
-        let query = target["expr"].as_str().unwrap();
-        query.replace("$__rate_interval", "5m")
-    });
+    let queries: Vec<String> = targets
+        .map(|target| {
+            let query = target["expr"].as_str().unwrap();
+            let query = query.replace("$__rate_interval", "5m");
+            ["$operator", "$namespace", "$kind"]
+                .iter()
+                .fold(query, |query, variable| query.replace(variable, ".*"))
+        })
+        .collect();
+    assert!(
+        queries.len() > 40 && !queries.concat().contains('$'),
+        "{queries:?}"
+    );
+    queries
+}
+
+/// Prometheus parses each query as the expression of a rule.
+#[test]
+fn prometheus_reads_every_query_of_the_dashboard() {
     let as_rules = |queries: Vec<String>| {
         let rule = |(n, query): (usize, &String)| json!({"record": format!("query:{n}"), "expr": query});
         let rules: Vec<Value> = queries.iter().enumerate().map(rule).collect();
         json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string()
     };
-    let queries: Vec<String> = queries.collect();
-    assert!(queries.len() > 40, "{queries:?}");
-    expect_success(&promtool(&["check", "rules"], &as_rules(queries)));
+    expect_success(&promtool(&["check", "rules"], &as_rules(dashboard_queries())));
     let broken = promtool(&["check", "rules"], &as_rules(vec!["sum(a".to_owned()]));
     assert!(!broken.status.success(), "{broken:?}");
 }
@@ -162,8 +175,44 @@ async fn the_component_adds_objects_that_the_prometheus_operators_definitions_ac
     assert_eq!(board["uid"], "training-operator");
 }
 
-/// Returns a test of `promtool` in which all series of a page keep their values for two hours, and these alerts fire.
-fn two_hours_of(page: &str, firing: &[&str]) -> Value {
+/// Returns the metrics page of an operator after it has run a job of one worker.
+async fn page() -> String {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("scraped").await;
+    let own = format!("--namespace={namespace}");
+    let operator = Operator::start(cluster, &cluster.kubeconfig_in(&namespace), &[&own]);
+    operator.ready().await;
+    let template = json!({"spec": {"containers": [{"name": "jax", "image": "example.com/i"}]}});
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "JAXJob", "metadata": {"name": "a"},
+        "spec": {"jaxReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
+    });
+    let create = ["create", "--namespace", &*namespace, "-f", "-"];
+    cluster
+        .kubectl_with_input(&create, &job.to_string())
+        .await
+        .success();
+    let kubelet = cluster.kubelet(&namespace).await;
+    let pod = "a-worker-0";
+    cluster.wait::<Pod>(&namespace, pod, |pod| pod.is_some()).await;
+    let labels = format!("{{job_namespace=\"{namespace}\",framework=\"jax\",state");
+    kubelet.runs(pod).await;
+    operator
+        .wait_for_metric(&format!("training_operator_jobs{labels}=\"Running\"}}"), 1.0)
+        .await;
+    kubelet.succeeds(pod).await;
+    operator
+        .wait_for_metric(&format!("training_operator_jobs{labels}=\"Succeeded\"}}"), 1.0)
+        .await;
+    let (code, page) = operator.page("metrics", "/metrics").await;
+    assert_eq!(code, 200);
+    page
+}
+
+/// Runs a test of `promtool` in which all series of a page keep their values for two hours. It expects these values of
+/// expressions after that time.
+fn expect_after_two_hours(name: &str, page: &str, expected: &[(String, Value)]) {
     let target = "namespace=\"kubeflow\",pod=\"a\",job=\"operator\",instance=\"a\"";
     let samples = page.lines().filter(|line| !line.starts_with('#'));
     let series: Vec<Value> = samples
@@ -176,37 +225,39 @@ fn two_hours_of(page: &str, firing: &[&str]) -> Value {
             json!({"series": series, "values": format!("{value}x120")})
         })
         .collect();
-    let samples: Vec<Value> = firing
+    let expressions: Vec<Value> = expected
         .iter()
-        .map(|name| json!({"labels": format!("{{alertname=\"{name}\"}}"), "value": 1}))
+        .map(|(expr, samples)| json!({"expr": expr, "eval_time": "2h", "exp_samples": samples}))
         .collect();
-    json!({
+    let test = json!({
         "rule_files": [&*RULES],
         "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": [
-            {"expr": "count by (alertname) (ALERTS)", "eval_time": "2h", "exp_samples": samples},
-        ]}],
-    })
+        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": expressions}],
+    });
+    let file = empty_directory(name).join("test.yaml");
+    fs::write(&file, test.to_string()).unwrap();
+    expect_success(&promtool(&["test", "rules", file.to_str().unwrap()], ""));
 }
 
-/// A real page, which Prometheus reads, and in which no alert is mistaken about an operator that works.
+/// No alert is mistaken about an operator that works.
 #[tokio::test]
 async fn an_operator_that_works_fires_no_alert() {
-    let cluster = ControlPlane::shared().await;
-    cluster.install_crds().await;
-    let namespace = cluster.namespace("scraped").await;
-    let operator = Operator::start(cluster, &cluster.kubeconfig_in(&namespace), &[]);
-    operator.ready().await;
-    let (code, page) = operator.page("metrics", "/metrics").await;
-    assert_eq!(code, 200);
+    let page = page().await;
     expect_success(&promtool(&["check", "metrics"], &page));
-    let folder = empty_directory("prometheus-scrape");
-    let check = |test: Value| {
-        let file = folder.join("test.yaml");
-        fs::write(&file, test.to_string()).unwrap();
-        promtool(&["test", "rules", file.to_str().unwrap()], "")
-    };
-    expect_success(&check(two_hours_of(&page, &[])));
+    let alerts = |samples: Value| [("count by (alertname) (ALERTS)".to_owned(), samples)];
+    expect_after_two_hours("alerts-of-a-leader", &page, &alerts(json!([])));
     let standby = page.replace("training_operator_leader 1", "training_operator_leader 0");
-    expect_success(&check(two_hours_of(&standby, &["TrainingOperatorNoLeader"])));
+    let fires = json!([{"labels": "{alertname=\"TrainingOperatorNoLeader\"}", "value": 1}]);
+    expect_after_two_hours("alerts-of-a-standby", &standby, &alerts(fires));
+}
+
+/// A query whose labels do not fit together is valid and has no values.
+#[tokio::test]
+async fn every_query_of_the_dashboard_has_values_after_a_job() {
+    let has_values = json!([{"labels": "{}", "value": 1}]);
+    let expected: Vec<_> = dashboard_queries()
+        .into_iter()
+        .map(|query| (format!("count({query}) > bool 0"), has_values.clone()))
+        .collect();
+    expect_after_two_hours("values-of-the-dashboard", &page().await, &expected);
 }
