@@ -106,7 +106,7 @@ test-upgrade: toolchain ## Hand jobs of every kind from the previous release to 
 	@tests/upgrade/build.sh
 	PREVIOUS_RELEASE=target/previous cargo test --workspace --all-features --quiet --test cluster -- handover::upgrade::
 
-test-image: toolchain ## Build the image twice, push it to a registry of this machine, and check it (minutes, not part of make test)
+test-image: toolchain ## Build the image twice, and check its program and its bill of materials (minutes, not part of make test)
 	@tests/image/test.sh
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
