@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-helm
+.PHONY: test test-shells test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers test-alerts test-release test-helm
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -127,6 +127,15 @@ test-consumers: build ## Have Argo CD, Argo Workflows, Flyte, Katib, Kueue and k
 	@tests/consumers/build.sh
 	cargo test --workspace --all-features --quiet --test consumer_programs
 
+test-alerts: toolchain ## Check alerts and the dashboard with Prometheus's promtool and Grafana's SDK (builds for two minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/prometheus/build.sh
+	@tools/venv.sh dashboard
+	cargo test --workspace --all-features --quiet --test alerts
+
+test-release: toolchain ## Run the steps of a release up to a registry of its own (builds the image for minutes, not part of make test)
+	tests/release/test.sh
+
 test-helm: build ## Lint, render, install, upgrade and remove the chart with Helm 3 and 4 (builds them for minutes, not part of make test)
 	@tests/control-plane/build.sh
 	@tests/helm/build.sh
@@ -135,7 +144,7 @@ test-helm: build ## Lint, render, install, upgrade and remove the chart with Hel
 ##@ Check
 
 # Tests that no other command builds.
-ON_REQUEST = large_training schedulers consumer_programs helm
+ON_REQUEST = large_training schedulers consumer_programs alerts helm
 
 .PHONY: check deny
 check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources
@@ -156,7 +165,7 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 
 ##@ Generate
 
-.PHONY: crds snapshots docs compat public-api
+.PHONY: crds snapshots docs dashboard compat public-api
 crds: build ## Write crds/ and the chart's copies anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
@@ -168,6 +177,12 @@ snapshots: toolchain ## Write snapshots/ anew
 
 docs: toolchain ## Write the code and the figures in docs/ anew, from their sources
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline -- docs:: performance::
+
+dashboard: ## Write manifests/monitoring/dashboard.json and the chart's copy anew
+	@tools/venv.sh dashboard
+	.venv/dashboard/bin/python -I tools/dashboard.py >target/dashboard.json
+	@cp target/dashboard.json manifests/monitoring/dashboard.json
+	@cp target/dashboard.json manifests/helm/training-operator/files/dashboard.json
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
 	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default

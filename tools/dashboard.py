@@ -91,11 +91,11 @@ def number(title, description, expression, bad_from=None, bad_below=None, unit="
     return with_queries(panel, title, description, {legend: expression}, unit)
 
 
-def quantiles(histogram, selector, by):
-    """Returns the queries for the median and the 9th decile of a histogram."""
+def quantiles(histogram, selector, by, window="$__rate_interval"):
+    """Returns the queries for the median and the 9th decile of a histogram in a window."""
     labels = ", ".join(["le", *by])
     name = " ".join(f"{{{{{label}}}}}" for label in by)
-    rate = f"sum by ({labels}) (rate({histogram}_bucket{{{selector}}}[$__rate_interval]))"
+    rate = f"sum by ({labels}) (rate({histogram}_bucket{{{selector}}}[{window}]))"
     return {f"{name} {text}": f"histogram_quantile({q}, {rate})" for q, text in ((0.5, "50 %"), (0.9, "90 %"))}
 
 
@@ -134,10 +134,10 @@ ROWS = {
         graph("Jobs created and deleted", "A stack of created jobs that are not deleted fills etcd: set ttlSecondsAfterFinished.",
               {"created": f"sum(increase(training_operator_jobs_created_total{{{JOBS}}}[$__rate_interval]))",
                "deleted": f"sum(increase(training_operator_jobs_deleted_total{{{JOBS}}}[$__rate_interval]))"}),
-        graph("Startup time", "Time from the creation or resumption of a job to Running.",
-              quantiles("training_operator_job_startup_seconds", KIND, ["framework"]), unit="s"),
-        graph("Duration of jobs", "Time from the start of a job to its end.",
-              quantiles("training_operator_job_duration_seconds", KIND, ["framework", "result"]), unit="s"),
+        graph("Startup time", "Time from the creation or resumption of a job to Running, of the jobs within an hour.",
+              quantiles("training_operator_job_startup_seconds", KIND, ["framework"], "1h"), unit="s"),
+        graph("Duration of jobs", "Time from the start of a job to its end, of the jobs that ended within a day.",
+              quantiles("training_operator_job_duration_seconds", KIND, ["framework", "result"], "1d"), unit="s"),
         graph("Oldest job without pods", "Time for which an active job has waited for its pods: a quota, an admission "
               "webhook, or the queue of a gang scheduler.",
               {"{{namespace}}": f"max by (namespace) (training_operator_oldest_job_without_pods_seconds{{{OPERATOR}}})"},
@@ -231,7 +231,11 @@ def build():
         for panel, width in zip(panels, widths(panels)):
             number_of_panel += 1
             board.with_panel(panel.id(number_of_panel).span(width))
-    return board.build()
+    built = board.build()
+    for model in built.templating.list_val:
+        # Fields of variables that are intervals.
+        model.auto = model.auto_count = model.auto_min = None
+    return built
 
 
 print(json.dumps(build(), cls=JSONEncoder, indent=2, sort_keys=True))

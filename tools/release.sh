@@ -1,5 +1,6 @@
 #!/bin/sh
-# Checks before a release.
+# Checks before a release, and its steps. .github/workflows/release.yaml runs the steps for a tag; `make test-release` runs
+# them here, with a registry of its own.
 #
 #   tools/release.sh api           writes docs/maintainers/public-api.txt, the library's interface
 #   tools/release.sh packages      fails if a package cannot be published, or if a program outside of this workspace
@@ -8,6 +9,14 @@
 #                                  is stale, or if the version does not fit the changes
 #                                  since REV (default: the last tag; without a tag the
 #                                  version is not checked)
+#   tools/release.sh tag TAG       fails if the tag, the packages, the manifests, the chart and CHANGELOG.md differ in the
+#                                  version
+#   tools/release.sh notes [VERSION]   prints the section of CHANGELOG.md about a version (default: that of the packages)
+#   tools/release.sh files         writes target/release-files: the image of tools/image.sh, its parts and licenses, the
+#                                  programs, the chart, the manifests, and SHA256SUMS. HELM and KUBECTL name the programs
+#   tools/release.sh push          pushes the image and the chart of target/release-files to REGISTRY (default:
+#                                  ghcr.io/training-job), as REGISTRY_USER with REGISTRY_PASSWORD if they are set; prints
+#                                  the digest of the image
 #
 # The tools are built once from crates.io into target/tools, which takes some minutes.
 # cargo-public-api reads the output of a nightly rustdoc: rustup toolchain install nightly.
@@ -72,7 +81,113 @@ outside() {
     done
 }
 
+fail() {
+    echo "release: $*" >&2
+    exit 1
+}
+
+# The version of all packages.
+version() {
+    sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml
+}
+
+# Prints the section of a version without its heading and without empty lines around it.
+notes() {
+    awk -v heading="## [$1]" '
+        /^## / { inside = index($0, heading) == 1; next }
+        inside && (NF || started) { started = 1; lines = lines $0 "\n"; if (NF) { printf "%s", lines; lines = "" } }
+    ' CHANGELOG.md
+}
+
+check_tag() {
+    tag=$1 version=$(version)
+    [ "$tag" = "v$version" ] || fail "the tag is $tag, but Cargo.toml has version $version; the tag must be v$version"
+    image=$(sed -n 's|^ *image: ghcr.io/training-job/training-operator:||p' manifests/base/deployment.yaml)
+    [ "$image" = "$version" ] || fail "manifests/base/deployment.yaml names the image of $image; name that of $version"
+    for key in version appVersion; do
+        chart=$(sed -n "s/^$key: *//p" manifests/helm/training-operator/Chart.yaml | tr -d '"')
+        [ "$chart" = "$version" ] || fail "manifests/helm/training-operator/Chart.yaml has $key $chart; set $version"
+    done
+    grep -Eq "^## \[$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}\$" CHANGELOG.md ||
+        fail "CHANGELOG.md has no section \"## [$version] - DATE\"; give \"Unreleased\" this version and its date"
+    [ -n "$(notes "$version")" ] || fail "the section of $version in CHANGELOG.md is empty"
+}
+
+# Packs files of a folder so that the archive is the same for each run on a commit.
+pack() {
+    tar --directory "$2" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --format=ustar \
+        --mtime="@$(git log -1 --format=%ct)" --create --file - . | gzip --no-name --best >"$1"
+}
+
+write_files() {
+    version=$(version)
+    out=target/release-files name=training-operator-$version
+    [ -s target/image/digest ] || fail "target/image is missing; run: tools/image.sh"
+    rm -rf "$out"
+    mkdir -p "$out"
+    cp target/image/training-operator.tar "$out/$name-image.tar"
+    cp target/image/digest "$out/$name-image.digest"
+    cp target/image/sbom.cdx.json "$out/$name-sbom.cdx.json"
+    cp target/image/licenses.txt "$out/$name-licenses.txt"
+    for arch in amd64 arm64; do
+        program=target/image/bin/$arch/training-operator
+        [ -x "$program" ] || fail "$program is missing; run: tools/image.sh"
+        content=target/release-programs/$arch
+        rm -rf "$content"
+        mkdir -p "$content"
+        cp "$program" LICENSE "$content"
+        cp target/image/licenses.txt "$content/LICENSES-OF-DEPENDENCIES.txt"
+        pack "$out/$name-linux-$arch.tar.gz" "$content"
+    done
+    "${HELM:-helm}" package manifests/helm/training-operator --destination "$out" >/dev/null
+    # Beside the programs, the name that Helm gives the file would not show that it is a chart.
+    mv "$out/$name.tgz" "$out/$name-chart.tgz"
+    "${KUBECTL:-kubectl}" kustomize manifests/overlays/standalone >"$out/$name-manifests.yaml"
+    (cd "$out" && sha256sum -- * >SHA256SUMS)
+}
+
+push() {
+    version=$(version)
+    out=target/release-files name=training-operator-$version
+    registry=${REGISTRY:-ghcr.io/training-job} host=${registry%%/*} helm=${HELM:-helm}
+    (cd "$out" && sha256sum --quiet --check SHA256SUMS) || fail "$out is not what SHA256SUMS lists"
+    crane=target/tools/bin/crane
+    [ -x $crane ] || GOBIN="$PWD/target/tools/bin" GOFLAGS=-mod=mod go install \
+        github.com/google/go-containerregistry/cmd/crane@v0.22.1
+    # Only a registry on this machine may be without TLS.
+    case $host in localhost:* | 127.0.0.1:*) plain=--plain-http ;; *) plain= ;; esac
+    if [ -n "${REGISTRY_USER-}" ]; then
+        echo "$REGISTRY_PASSWORD" | $crane auth login "$host" --username "$REGISTRY_USER" --password-stdin >&2
+        echo "$REGISTRY_PASSWORD" | "$helm" registry login "$host" --username "$REGISTRY_USER" --password-stdin >&2
+    fi
+    layout=target/release-image
+    rm -rf "$layout"
+    mkdir -p "$layout"
+    tar --extract --directory "$layout" --file "$out/$name-image.tar"
+    pushed=$($crane push "$layout" "$registry/training-operator:$version")
+    digest=$(cat "$out/$name-image.digest")
+    [ "${pushed##*@}" = "$digest" ] || fail "the registry has $pushed, but the image is $digest"
+    # shellcheck disable=SC2086 # Nothing, or a flag.
+    "$helm" push "$out/$name-chart.tgz" "oci://$registry/charts" $plain >&2
+    echo "$digest"
+}
+
 case ${1-} in
+tag)
+    check_tag "${2?tools/release.sh tag TAG}"
+    ;;
+notes)
+    wanted=${2-$(version)}
+    text=$(notes "$wanted")
+    [ -n "$text" ] || fail "CHANGELOG.md has no section of $wanted"
+    printf '%s\n' "$text"
+    ;;
+files)
+    write_files
+    ;;
+push)
+    push
+    ;;
 packages)
     mkdir -p target
     packages
@@ -105,7 +220,7 @@ check)
     done
     ;;
 *)
-    echo 'usage: tools/release.sh api|packages|check [REV]' >&2
+    echo 'usage: tools/release.sh api|packages|check [REV]|tag TAG|notes [VERSION]|files|push' >&2
     exit 2
     ;;
 esac

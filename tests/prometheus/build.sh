@@ -12,17 +12,17 @@ command -v go >/dev/null || { echo "prometheus: go is missing; install Go 1.25 o
 recipe="$(go env GOVERSION) $prometheus $operator"
 [ "$(cat "$out/recipe" 2>/dev/null)" != "$recipe" ] || exit 0
 
-# source MODULE: prints the folder of a module's source, whose sum Go checks.
-source() {
+# folder MODULE: prints the folder of a module's source, whose sum Go checks.
+folder() {
     (cd / && GOFLAGS=-mod=mod go mod download -json "$1") | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p'
 }
 
 echo "prometheus: building promtool of $prometheus (once)" >&2
 mkdir -p "$out"
-from=$(source "$prometheus")
+from=$(folder "$prometheus")
 # The services by which Prometheus finds targets are most of the program.
 (cd "$from" && GOWORK=off go build -mod=readonly -tags remove_all_sd -ldflags "-s -w" -o "$out/promtool" ./cmd/promtool)
-from=$(source "$operator")
+from=$(folder "$operator")
 for name in prometheusrules podmonitors; do
     cp "$from/example/prometheus-operator-crd/monitoring.coreos.com_$name.yaml" "$out/$name.yaml"
     # Files of the module cache are read-only.

@@ -78,11 +78,9 @@ fn the_workflows_and_the_action_fit_each_other() {
         workflows.join("review.yaml"),
     )
     .unwrap();
-    fs::copy(
-        root().join(".github/workflows/ci.yaml"),
-        workflows.join("ci.yaml"),
-    )
-    .unwrap();
+    for name in ["ci.yaml", "release.yaml"] {
+        fs::copy(root().join(".github/workflows").join(name), workflows.join(name)).unwrap();
+    }
     fs::copy(root().join("action.yaml"), action.join("action.yaml")).unwrap();
     assert!(shell(&repository, "git init --quiet", "").status.success());
     let actionlint = root().join("target/actionlint/actionlint");

@@ -243,10 +243,15 @@ impl Metrics {
         );
     }
 
-    /// Creates the counters of a kind, so that the first increase of each is visible. `namespace` is that of the operator,
-    /// or empty.
+    /// Creates the counters of a kind and the histograms of its jobs, so that the first increase of each is visible.
+    /// `namespace` is that of the operator, or empty.
     pub(super) fn add_kind(&self, framework: &'static str, namespace: &str) {
         self.add_namespace(framework, namespace);
+        drop(self.0.startup.get_or_create(&FrameworkLabel { framework }));
+        for result in ["succeeded", "failed"] {
+            let labels = ResultLabels { framework, result };
+            drop(self.0.duration.get_or_create(&labels));
+        }
         for reason in ErrorReason::ALL {
             drop(self.0.errors.get_or_create(&ReasonLabels {
                 framework,
@@ -331,12 +336,6 @@ impl Metrics {
         self.event_received("", Timestamp::UNIX_EPOCH);
         drop(self.count_job("", "", None));
         self.reconciled("", Duration::ZERO, Duration::ZERO, false);
-        drop(self.0.startup.get_or_create(&FrameworkLabel { framework: "" }));
-        let ended = ResultLabels {
-            framework: "",
-            result: "",
-        };
-        drop(self.0.duration.get_or_create(&ended));
     }
 
     /// Returns the gauge of the number of jobs in the work queue.

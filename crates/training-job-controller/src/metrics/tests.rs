@@ -99,6 +99,12 @@ fn the_counters_of_a_kind_and_of_a_namespace_begin_with_0() {
     for cause in ["RateLimit", "Queue", "Call", "Stop"] {
         has(&format!("events_dropped_total{{cause=\"{cause}\"}} 0"));
     }
+    has("job_startup_seconds_count{framework=\"any\"} 0");
+    for result in ["succeeded", "failed"] {
+        has(&format!(
+            "job_duration_seconds_count{{framework=\"any\",result=\"{result}\"}} 0"
+        ));
+    }
 }
 
 #[test]
