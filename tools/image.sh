@@ -11,8 +11,8 @@
 #
 #   tools/image.sh [amd64] [arm64]
 #
-# The programs are linked with the linker of Rust; Zig compiles the C of their dependencies. The paths of this machine
-# are replaced, because they would be part of the program. The first build takes minutes for each architecture.
+# The programs are linked with the linker of Rust, which keeps equal functions once; Zig compiles the C of their
+# dependencies. The paths of this machine are replaced, because they would be part of the program. The first build takes minutes for each architecture.
 set -eu
 cd "$(dirname "$0")/.."
 command -v cargo >/dev/null || { echo "image: cargo is missing; install Rust with rustup (https://rustup.rs)" >&2; exit 1; }
@@ -29,7 +29,7 @@ python=$PWD/.venv/image/bin/python
 
 cargo fetch --quiet --locked
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-flags="-C linker=rust-lld -C link-self-contained=yes -C link-arg=-zpack-relative-relocs --remap-path-prefix=$PWD=/source"
+flags="-C linker=rust-lld -C link-self-contained=yes -C link-arg=-zpack-relative-relocs -C link-arg=--icf=all --remap-path-prefix=$PWD=/source"
 for sources in "$cargo_home"/registry/src/*/; do
     flags="$flags --remap-path-prefix=${sources%/}=/crates"
 done

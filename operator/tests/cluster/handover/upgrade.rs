@@ -178,7 +178,7 @@ async fn a_job_in_the_queue_of_a_gang_scheduler_lives_through_an_upgrade() {
         if marker == "again" {
             let admitted = Patch::Merge(json!({"status": {"phase": "Inqueue"}}));
             let params = PatchParams::default();
-            groups.patch_status("queued", &params, &admitted).await.unwrap();
+            groups.patch("queued", &params, &admitted).await.unwrap();
             jobs.complete("queued").await;
             Stage::Running.end(&jobs, "queued").await;
         }
