@@ -20,3 +20,4 @@ extra=$*
 [ "$extra" != all ] || extra="pytorch jax paddle tensorflow"
 # shellcheck disable=SC2086 # They are words.
 images/build.sh small operator mxnet xgboost tvm mpi $extra
+images/seed.sh

@@ -130,7 +130,7 @@ network() {
 
 power() {
     [ ! -e "$run/node-$1.pid" ] || { echo "node: node $1 is on" >&2; return 1; }
-    RUN=$run BIN=$bin IMAGES=$lab/images SERVICES=$services setsid nsenter --net="/run/netns/$(name "$1")" \
+    RUN=$run BIN=$bin SEED=$lab/seed SERVICES=$services setsid nsenter --net="/run/netns/$(name "$1")" \
         unshare --mount --pid --fork --uts --mount-proc --kill-child=KILL "$here/node.sh" "$1" >>"$run/node-$1.log" 2>&1 &
     local outer=$!
     await "node $1 starts" pgrep -P $outer
@@ -176,7 +176,7 @@ down() {
     [ -d "$run" ] || return 0
     local pids=()
     for namespace in /run/netns/tj-node-*; do
-        [ ! -e "$namespace" ] || ip netns pids "$(basename "$namespace")" | xargs --no-run-if-empty kill -KILL
+        [ ! -e "$namespace" ] || ip netns pids "$(basename "$namespace")" | xargs --no-run-if-empty kill -KILL 2>/dev/null || true
     done
     for part in scheduler manager apiserver etcd; do
         [ ! -e "$run/$part.pid" ] || pids+=("$(cat "$run/$part.pid")")
@@ -188,15 +188,19 @@ down() {
         [ ! -e "$namespace" ] || ip netns del "$(basename "$namespace")"
     done
     ! ip link show tj-nodes >/dev/null 2>&1 || ip link del tj-nodes
-    await "the nodes' processes end" no_cgroups
+    await "the nodes' processes end" no_control_groups
     [ ! -e "$run/sysctls" ] || sysctl -q -p "$run/sysctls"
     rm -rf "$run"
 }
 
+control_groups() { find /sys/fs/cgroup -maxdepth 2 -type d -name 'tj-node-*'; }
+
 # Removes the control groups of the nodes. Succeeds once none is left.
-no_cgroups() {
-    find /sys/fs/cgroup -maxdepth 2 -type d -name 'tj-node-*' -exec find {} -depth -type d -exec rmdir {} \; \; 2>/dev/null
-    [ -z "$(find /sys/fs/cgroup -maxdepth 2 -type d -name 'tj-node-*')" ]
+no_control_groups() {
+    for group in $(control_groups); do
+        find "$group" -depth -type d -exec rmdir {} \;
+    done
+    [ -z "$(control_groups)" ]
 }
 
 load() {

@@ -48,7 +48,10 @@ async fn out_of_memory() {
     assert_eq!(failure["exitCode"], 137, "{status:#}");
     let columns = stage.columns(&job).await;
     assert_eq!(columns["STATE"], "Failed", "{columns:?}");
-    assert!(columns["FAILURE"].ends_with(": exit 137 (OOMKilled)"), "{columns:?}");
+    assert!(
+        columns["FAILURE"].ends_with(": exit 137 (OOMKilled)"),
+        "{columns:?}"
+    );
 }
 
 #[tokio::test]
@@ -59,7 +62,11 @@ async fn an_error_of_the_program_is_final() {
     pod(&mut job, "Worker")["containers"][0]["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
     let from = stage.create(&job).await;
     let status = stage.condition(&job, "Failed").await;
-    times::record("small job: created -> failed with an error", from, Timestamp::now());
+    times::record(
+        "small job: created -> failed with an error",
+        from,
+        Timestamp::now(),
+    );
     assert_eq!(status["failure"]["exitCode"], 3, "{status:#}");
     let message = status["failure"]["message"].as_str().unwrap();
     assert!(message.contains("no such data set"), "{message}");
@@ -71,7 +78,11 @@ async fn an_error_of_the_program_is_final() {
 async fn an_evicted_pod_is_replaced() {
     let stage = Stage::new("evicted").await;
     let mut job = small("evicted");
-    script(&mut job, "Server", &format!("dd if=/dev/zero of=/scratch/file bs=1M count=20; {RUN}"));
+    script(
+        &mut job,
+        "Server",
+        &format!("dd if=/dev/zero of=/scratch/file bs=1M count=20; {RUN}"),
+    );
     let server = pod(&mut job, "Server");
     server["containers"][0]["volumeMounts"] = json!([{"name": "scratch", "mountPath": "/scratch"}]);
     server["volumes"] = json!([{"name": "scratch", "emptyDir": {"sizeLimit": "5Mi"}}]);
@@ -81,8 +92,15 @@ async fn an_evicted_pod_is_replaced() {
     let failure = &status["failure"];
     assert_eq!(failure["role"], "Server", "{status:#}");
     assert_eq!(failure["reason"], "TerminationByKubelet", "{status:#}");
-    assert!(failure["message"].as_str().unwrap().contains("exceeds the limit"), "{status:#}");
-    assert_eq!(failure["node"], json!(server.spec.as_ref().unwrap().node_name), "{status:#}");
+    assert!(
+        failure["message"].as_str().unwrap().contains("exceeds the limit"),
+        "{status:#}"
+    );
+    assert_eq!(
+        failure["node"],
+        json!(server.spec.as_ref().unwrap().node_name),
+        "{status:#}"
+    );
     stage.prints("evicted-server-0", TRAINS, Some(&server)).await;
 }
 
@@ -99,7 +117,10 @@ async fn an_absent_image() {
     let status = stage.until(&job, waits).await;
     assert_eq!(status["restartCount"], serde_json::Value::Null, "{status:#}");
     let columns = stage.columns(&job).await;
-    assert!(["ErrImagePull", "ImagePullBackOff"].contains(&columns["REASON"].as_str()), "{columns:?}");
+    assert!(
+        ["ErrImagePull", "ImagePullBackOff"].contains(&columns["REASON"].as_str()),
+        "{columns:?}"
+    );
     assert_eq!(columns["FAILURE"], "", "{columns:?}");
 }
 
@@ -115,7 +136,11 @@ async fn programs_that_ignore_sigterm() {
     let (worker, _) = stage.prints("deaf-worker-0", TRAINS, None).await;
     let killed = stage.kill(&worker).await;
     let (_, again) = stage.prints("deaf-scheduler-0", TRAINS, Some(&scheduler)).await;
-    times::record("small job, SIGTERM ignored, grace 5 s: worker killed -> trains again", killed, again);
+    times::record(
+        "small job, SIGTERM ignored, grace 5 s: worker killed -> trains again",
+        killed,
+        again,
+    );
     let status = stage.restarted(&job, 1).await;
     // The kills of the grace period are no failures of their own.
     assert_eq!(status["failure"]["summary"], "worker-0: exit 137", "{status:#}");

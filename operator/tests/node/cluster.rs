@@ -1,7 +1,7 @@
 //! The cluster that `tests/node/lab.sh` has started, with an operator.
 
-use training_job_testbed::cluster::{ControlPlane, Program};
 use tokio::sync::OnceCell;
+use training_job_testbed::cluster::{ControlPlane, Program};
 
 use crate::install;
 

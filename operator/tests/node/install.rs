@@ -20,7 +20,14 @@ pub(crate) async fn operator(plane: &ControlPlane) {
         .await
         .success();
     kustomize(plane).await;
-    let rollout = ["rollout", "status", "deployment/training-operator", "--namespace", NAMESPACE, "--timeout=120s"];
+    let rollout = [
+        "rollout",
+        "status",
+        "deployment/training-operator",
+        "--namespace",
+        NAMESPACE,
+        "--timeout=120s",
+    ];
     plane.kubectl(&rollout).await.success();
 }
 

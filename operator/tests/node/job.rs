@@ -37,7 +37,10 @@ pub(crate) fn script(job: &mut Value, role: &str, text: &str) {
 /// Changes the pod template's spec of each role of a job of any kind.
 pub(crate) fn each_pod(job: &mut Value, mut change: impl FnMut(&mut Value)) {
     let spec = job["spec"].as_object_mut().unwrap();
-    let (_, roles) = spec.iter_mut().find(|(name, _)| name.ends_with("ReplicaSpecs")).unwrap();
+    let (_, roles) = spec
+        .iter_mut()
+        .find(|(name, _)| name.ends_with("ReplicaSpecs"))
+        .unwrap();
     for role in roles.as_object_mut().unwrap().values_mut() {
         change(&mut role["template"]["spec"]);
     }

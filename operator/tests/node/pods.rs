@@ -127,5 +127,9 @@ async fn volumes() {
         assert_eq!(text, "checkpoint\n");
     }
     let name = format!("pv/{claim}");
-    stage.plane.kubectl(&["delete", &name, "--wait=false"]).await.success();
+    stage
+        .plane
+        .kubectl(&["delete", &name, "--wait=false"])
+        .await
+        .success();
 }

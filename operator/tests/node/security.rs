@@ -11,7 +11,11 @@ use crate::stage::{Stage, number};
 
 async fn operators() -> (Api<Pod>, Vec<Pod>) {
     let api: Api<Pod> = Api::namespaced(cluster().await.client(), NAMESPACE);
-    let pods = api.list(&ListParams::default().labels(SELECTOR)).await.unwrap().items;
+    let pods = api
+        .list(&ListParams::default().labels(SELECTOR))
+        .await
+        .unwrap()
+        .items;
     (api, pods)
 }
 
@@ -31,7 +35,9 @@ async fn the_operator_runs_without_rights_on_the_node() {
         let text = lab(&["exec", number(&node), "sh", "-c", &script]).await;
         let line = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.unwrap_or_else(|| panic!("no {name}: {text}")).trim().to_owned()
+            line.unwrap_or_else(|| panic!("no {name}: {text}"))
+                .trim()
+                .to_owned()
         };
         assert_eq!(line("Uid:"), "65532\t65532\t65532\t65532");
         assert_eq!(line("Gid:"), "65532\t65532\t65532\t65532");
@@ -58,7 +64,9 @@ async fn the_operator_has_all_rights_that_it_needs() {
     let (api, pods) = operators().await;
     for pod in pods {
         let log = api.logs(&pod.name_any(), &LogParams::default()).await.unwrap();
-        let refused = log.lines().find(|line| line.contains("403") || line.contains("forbidden"));
+        let refused = log
+            .lines()
+            .find(|line| line.contains("403") || line.contains("forbidden"));
         assert_eq!(refused, None);
     }
 }

@@ -45,14 +45,18 @@ impl Stage {
     /// Creates objects of any kind.
     pub(crate) async fn apply(&self, object: &Value) {
         let arguments = ["apply", "--namespace", &self.namespace, "-f", "-"];
-        let applied = self.plane.kubectl_with_input(&arguments, &object.to_string());
+        let text = object.to_string();
+        let applied = self.plane.kubectl_with_input(&arguments, &text);
         applied.await.success();
     }
 
     pub(crate) async fn create(&self, job: &Value) -> Timestamp {
         let (kind, now) = (job["kind"].as_str().unwrap(), Timestamp::now());
         let job: DynamicObject = serde_json::from_value(job.clone()).unwrap();
-        self.jobs(kind).create(&PostParams::default(), &job).await.unwrap();
+        self.jobs(kind)
+            .create(&PostParams::default(), &job)
+            .await
+            .unwrap();
         now
     }
 
@@ -60,7 +64,9 @@ impl Stage {
     pub(crate) async fn until(&self, job: &Value, mut look: impl FnMut(&Value) -> bool) -> Value {
         let api = self.jobs(job["kind"].as_str().unwrap());
         let name = job["metadata"]["name"].as_str().unwrap();
-        let found = wait(api, name, |job: Option<&DynamicObject>| job.is_some_and(|job| look(&job.data["status"])));
+        let found = wait(api, name, |job: Option<&DynamicObject>| {
+            job.is_some_and(|job| look(&job.data["status"]))
+        });
         found.await.unwrap().data["status"].clone()
     }
 
@@ -98,7 +104,10 @@ impl Stage {
 
     /// Returns the columns of `kubectl get` for a job.
     pub(crate) async fn columns(&self, job: &Value) -> BTreeMap<String, String> {
-        let (kind, name) = (job["kind"].as_str().unwrap(), job["metadata"]["name"].as_str().unwrap());
+        let (kind, name) = (
+            job["kind"].as_str().unwrap(),
+            job["metadata"]["name"].as_str().unwrap(),
+        );
         let table = self.kubectl(&["get", kind, name, "-o", "wide"]).await;
         columns(&table)
     }
@@ -134,7 +143,10 @@ impl Stage {
             panic!("{name} ended without {text:?}:\n{printed}")
         };
         let time = timeout(WAIT_TIMEOUT, follow).await;
-        (pod, time.unwrap_or_else(|_| panic!("{name} does not print {text:?}")))
+        (
+            pod,
+            time.unwrap_or_else(|_| panic!("{name} does not print {text:?}")),
+        )
     }
 
     /// Returns the log of a pod with one container.
@@ -154,7 +166,19 @@ impl Stage {
         let id = main_container(pod).unwrap().container_id.as_deref().unwrap();
         let id = id.strip_prefix("containerd://").unwrap();
         let now = Timestamp::now();
-        lab(&["exec", number(node), "ctr", "-n", "k8s.io", "task", "kill", "--signal", "SIGKILL", id]).await;
+        lab(&[
+            "exec",
+            number(node),
+            "ctr",
+            "-n",
+            "k8s.io",
+            "task",
+            "kill",
+            "--signal",
+            "SIGKILL",
+            id,
+        ])
+        .await;
         now
     }
 
@@ -191,9 +215,9 @@ pub(crate) fn is(status: &Value, type_: &str) -> bool {
 fn columns(table: &str) -> BTreeMap<String, String> {
     let mut lines = table.lines();
     let (titles, row) = (lines.next().unwrap(), lines.next().unwrap());
-    let starts = titles.char_indices().filter(|&(at, character)| {
-        character != ' ' && (at == 0 || titles[..at].ends_with(' '))
-    });
+    let starts = titles
+        .char_indices()
+        .filter(|&(at, character)| character != ' ' && (at == 0 || titles[..at].ends_with(' ')));
     let starts: Vec<_> = starts.map(|(at, _)| at).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
     let cell = |line: &str, from: usize, to: usize| {

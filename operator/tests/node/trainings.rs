@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
 
 use crate::example::{example, with_env};
 use crate::stage::Stage;
@@ -15,7 +15,10 @@ pub(crate) async fn trains(name: &str) -> (Stage, Value) {
     let stage = Stage::new(&name.replace('/', "-")).await;
     let from = stage.create(&job).await;
     stage.condition(&job, "Running").await;
-    assert_eq!(stage.nodes().await, BTreeSet::from(["node-1".into(), "node-2".into()]));
+    assert_eq!(
+        stage.nodes().await,
+        BTreeSet::from(["node-1".into(), "node-2".into()])
+    );
     let status = stage.succeeds(&job).await;
     times::record(&format!("{name}: created -> succeeded"), from, Timestamp::now());
     assert_eq!(status["restartCount"], Value::Null, "{status:#}");
