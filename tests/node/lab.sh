@@ -31,7 +31,7 @@ name() { echo "tj-node-$1"; }
 certificate() {
     openssl req -newkey rsa:2048 -nodes -subj "$2" -keyout "$1.key" -out "$1.csr" 2>>openssl.log
     openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -out "$1.crt" \
-        -extfile <(echo "${3:+subjectAltName=$3}") 2>>openssl.log
+        -extfile <(printf '%s\n' "basicConstraints=CA:FALSE" "${3:+subjectAltName=$3}") 2>>openssl.log
 }
 
 # user NAME SUBJECT FILE: writes a kubeconfig for a new certificate.
@@ -185,7 +185,10 @@ down() {
         kill -KILL "${pids[@]}" 2>/dev/null || true
     fi
     for namespace in /run/netns/tj-node-*; do
-        [ ! -e "$namespace" ] || ip netns del "$(basename "$namespace")"
+        [ -e "$namespace" ] || continue
+        # With the namespace, its end of the link would go too, but later.
+        ip link del "$(basename "$namespace")" 2>/dev/null || true
+        ip netns del "$(basename "$namespace")"
     done
     ! ip link show tj-nodes >/dev/null 2>&1 || ip link del tj-nodes
     await "the nodes' processes end" no_control_groups
