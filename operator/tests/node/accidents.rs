@@ -1,7 +1,7 @@
 //! Processes and pods that fail.
 
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::job::{RUN, TRAINS, each_pod, pod, script, small};
 use crate::stage::Stage;
@@ -37,21 +37,16 @@ async fn a_killed_process() {
 async fn out_of_memory() {
     let stage = Stage::new("oom").await;
     let mut job = small("oom");
-    job["spec"]["runPolicy"]["backoffLimit"] = json!(0);
     // The line that never ends is kept in memory.
     script(&mut job, "Worker", "exec tail /dev/zero");
     pod(&mut job, "Worker")["containers"][0]["resources"] = json!({"limits": {"memory": "32Mi"}});
     stage.create(&job).await;
-    let status = stage.condition(&job, "Failed").await;
+    let status = stage.restarted(&job, 1).await;
     let failure = &status["failure"];
     assert_eq!(failure["reason"], "OOMKilled", "{status:#}");
     assert_eq!(failure["exitCode"], 137, "{status:#}");
-    let columns = stage.columns(&job).await;
-    assert_eq!(columns["STATE"], "Failed", "{columns:?}");
-    assert!(
-        columns["FAILURE"].ends_with(": exit 137 (OOMKilled)"),
-        "{columns:?}"
-    );
+    let summary = failure["summary"].as_str().unwrap();
+    assert!(summary.ends_with(": exit 137 (OOMKilled)"), "{summary}");
 }
 
 #[tokio::test]
@@ -91,7 +86,7 @@ async fn an_evicted_pod_is_replaced() {
     let status = stage.restarted(&job, 1).await;
     let failure = &status["failure"];
     assert_eq!(failure["role"], "Server", "{status:#}");
-    assert_eq!(failure["reason"], "TerminationByKubelet", "{status:#}");
+    assert_eq!(failure["reason"], "Evicted", "{status:#}");
     assert!(
         failure["message"].as_str().unwrap().contains("exceeds the limit"),
         "{status:#}"
@@ -108,19 +103,17 @@ async fn an_evicted_pod_is_replaced() {
 async fn an_absent_image() {
     let stage = Stage::new("image").await;
     let mut job = small("image");
-    pod(&mut job, "Worker")["containers"][0]["image"] = json!("example.com/absent:1");
+    each_pod(&mut job, |pod| {
+        pod["containers"][0]["image"] = json!("example.com/absent:1")
+    });
     stage.create(&job).await;
-    let waits = |status: &serde_json::Value| {
-        let reason = status["waitingReason"].as_str().unwrap_or_default();
-        reason == "ErrImagePull" || reason == "ImagePullBackOff"
-    };
+    let reasons = ["ErrImagePull", "ImagePullBackOff"];
+    let waits = |status: &Value| reasons.contains(&status["waitingReason"].as_str().unwrap_or_default());
     let status = stage.until(&job, waits).await;
-    assert_eq!(status["restartCount"], serde_json::Value::Null, "{status:#}");
+    assert_eq!(status["restartCount"], Value::Null, "{status:#}");
     let columns = stage.columns(&job).await;
-    assert!(
-        ["ErrImagePull", "ImagePullBackOff"].contains(&columns["REASON"].as_str()),
-        "{columns:?}"
-    );
+    assert!(reasons.contains(&columns["REASON"].as_str()), "{columns:?}");
+    assert_eq!(columns["READY"], "0/4", "{columns:?}");
     assert_eq!(columns["FAILURE"], "", "{columns:?}");
 }
 

@@ -8,7 +8,7 @@ use training_job_testbed::cluster::wait;
 
 use crate::cluster::{cluster, lab};
 use crate::job::{TRAINS, each_pod, small};
-use crate::stage::Stage;
+use crate::stage::{Stage, is};
 use crate::times;
 
 async fn is_ready(ready: &str) {
@@ -36,13 +36,16 @@ async fn cut(stage: &Stage, job: &mut Value) -> Timestamp {
     let message = stage.event(job, "PodsStuckTerminating").await;
     times::record("power cut -> event PodsStuckTerminating", from, Timestamp::now());
     assert!(
-        message.contains("cut-worker-0") && message.contains("node-2"),
+        message.contains("cut-scheduler-0") && message.contains("node-2"),
         "{message}"
     );
-    let status = stage
-        .until(job, |status| !crate::stage::is(status, "Running"))
-        .await;
-    assert_eq!(status["restartCount"], Value::Null, "{status:#}");
+    // The restart is decided, and waits for the end of the old pods.
+    let reported = |status: &Value| status["waitingReason"] == "PodsStuckTerminating";
+    let status = stage.until(job, reported).await;
+    assert!(is(&status, "Restarting"), "{status:#}");
+    let columns = stage.columns(job).await;
+    assert_eq!(columns["STATE"], "Restarting", "{columns:?}");
+    assert_eq!(columns["REASON"], "PodsStuckTerminating", "{columns:?}");
     from
 }
 
