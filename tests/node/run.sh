@@ -3,6 +3,7 @@
 #
 #   FRAMEWORKS="jax pytorch"   train these too; all stands for pytorch, jax, paddle and tensorflow
 #   ONLY=accidents::           run only the tests with this in their names
+#   INSTALL=helm               install the operator by the chart, with the helm of target/helm
 #   KEEP=1                     leave the nodes running
 set -euo pipefail
 cd "$(dirname "$0")/../.."

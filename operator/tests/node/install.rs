@@ -1,7 +1,7 @@
 //! Ways to install the operator.
 
 use serde_json::{Value, json};
-use training_job_testbed::cluster::ControlPlane;
+use training_job_testbed::cluster::{ControlPlane, Program};
 use training_operator_testing::manifests;
 
 pub(crate) const NAMESPACE: &str = "kubeflow";
@@ -19,7 +19,10 @@ pub(crate) async fn operator(plane: &ControlPlane) {
         .kubectl_with_input(&apply, &namespace.to_string())
         .await
         .success();
-    kustomize(plane).await;
+    match std::env::var("INSTALL").as_deref() {
+        Ok("helm") => helm(plane).await,
+        _ => kustomize(plane).await,
+    }
     let rollout = [
         "rollout",
         "status",
@@ -48,6 +51,22 @@ async fn kustomize(plane: &ControlPlane) {
         let apply = ["apply", "--server-side", "--force-conflicts", "-k", folder];
         plane.kubectl(&apply).await.success();
     }
+}
+
+/// Installs the chart, with the same settings.
+async fn helm(plane: &ControlPlane) {
+    let program = Program::new("target/helm/helm4").args([
+        "upgrade",
+        "--install",
+        "training-operator",
+        "manifests/helm/training-operator",
+        "--namespace",
+        NAMESPACE,
+        "--set=kinds.MPIJob=true,mpi.remoteShell=true",
+    ]);
+    let process = plane.spawn(program);
+    let code = process.exit_code().await;
+    assert_eq!(code, 0, "{}", process.text());
 }
 
 /// Returns the image that the manifests name.

@@ -7,7 +7,7 @@ pub(crate) const TRAINS: &str = "trains";
 /// Prints the line and runs until it is asked to end.
 pub(crate) const RUN: &str = "trap 'exit 143' TERM; echo trains; sleep 3600 & wait";
 
-/// Returns a job of a scheduler, a server and two workers, all of which run [`RUN`].
+/// Returns a job of a scheduler, a server and two workers. All run [`RUN`].
 pub(crate) fn small(name: &str) -> Value {
     let role = |replicas: u32| {
         let container = json!({"name": "mxnet", "image": "busybox:1.35", "command": ["sh", "-c", RUN]});
