@@ -1,5 +1,5 @@
 //! Jobs on real nodes: kubelet, containerd, CNI, kube-proxy and CoreDNS on this machine. `make test-node` builds and
-//! starts them as root, and runs this test, which takes a quarter of an hour.
+//! starts them as root, and runs this test, which takes ten minutes.
 
 #![allow(
     clippy::unwrap_used,
