@@ -47,7 +47,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm test-alerts test-release
+.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm test-alerts test-release test-node
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -149,10 +149,14 @@ test-helm: build ## Lint, render, install, upgrade and remove the chart with Hel
 	@tests/helm/build.sh
 	cargo test --workspace --all-features --quiet --test helm
 
+test-node: build ## Run jobs on real nodes: kubelet, containerd, CoreDNS; needs root and packages of Debian (builds for minutes, not part of make test)
+	@tests/node/build.sh $(FRAMEWORKS)
+	FRAMEWORKS='$(FRAMEWORKS)' tests/node/run.sh
+
 ##@ Check
 
 # Tests that no other command builds.
-ON_REQUEST = large_training schedulers consumer_programs alerts helm
+ON_REQUEST = large_training schedulers consumer_programs alerts helm node
 
 .PHONY: check deny
 check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources

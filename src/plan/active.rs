@@ -85,8 +85,8 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
     recovery::charge(&mut draft.status, count, &draft.job.policy.failure, draft.now);
     for failed in &restarts.scopes {
         let (scope, replica) = (failed.scope, &failed.replica);
-        if let Some(soon) = failed.failure.came_soon() {
-            recovery::back_off(&mut draft.status.recovery, scope, replica, soon, draft.now);
+        if let Some(run_time) = failed.failure.run_time {
+            recovery::back_off(&mut draft.status.recovery, scope, replica, run_time, draft.now);
         }
         let by = attempts_to_skip(draft, failed);
         recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);

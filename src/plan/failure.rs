@@ -13,8 +13,29 @@ use crate::job::{Replica, Role, hook};
 pub(super) struct Failure {
     pub(super) cause: FailureCause,
     pub(super) record: FailureRecord,
-    /// Run time of the failed container, if known.
-    ran_for: Option<SignedDuration>,
+    /// Run time of the attempt. None if no process failed, and none was refused by a kubelet.
+    pub(super) run_time: Option<RunTime>,
+}
+
+/// Run time of an attempt that failed, which decides on the pause before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunTime {
+    /// The kubelet rejected the pod, so no container ran. The scheduler may choose the same node again until it knows
+    /// of the node's condition, some seconds later.
+    Zero,
+    /// A process failed soon after its start, or after an unknown time.
+    Short,
+    Long,
+}
+
+impl RunTime {
+    fn of(end: Option<&Termination>) -> Self {
+        let ran_for = |end: &Termination| Some(end.finished_at?.duration_since(end.started_at?));
+        match end.and_then(ran_for) {
+            Some(time) if time >= SOON_AFTER_START => Self::Long,
+            _ => Self::Short,
+        }
+    }
 }
 
 /// Run time below which an attempt counts as failed soon after its start. A longer attempt had begun its work, so the next
@@ -54,7 +75,7 @@ impl Failure {
         Self {
             cause: FailureCause::Lost,
             record,
-            ran_for: None,
+            run_time: None,
         }
     }
 
@@ -108,11 +129,15 @@ impl Failure {
             Some((_, end)) if !pod.disrupted => FailureCause::Exit(end.exit_code),
             _ => FailureCause::Disrupted,
         };
-        let ran_for = first.as_ref().and_then(|(_, end)| ran_for(end));
+        let never_ran = pod.containers.iter().all(|c| c.ended.is_none());
+        let run_time = match cause {
+            FailureCause::Exit(_) => Some(RunTime::of(first.as_ref().map(|(_, end)| end))),
+            _ => never_ran.then_some(RunTime::Zero),
+        };
         Self {
             cause,
             record,
-            ran_for,
+            run_time,
         }
     }
 
@@ -139,7 +164,7 @@ impl Failure {
         Some(Self {
             cause: FailureCause::RestartedInPlace,
             record,
-            ran_for: first.as_ref().and_then(|(_, end)| ran_for(end)),
+            run_time: Some(RunTime::of(first.as_ref().map(|(_, end)| end))),
         })
     }
 
@@ -163,17 +188,6 @@ impl Failure {
         }
     }
 
-    /// Returns true if a process failed soon after its start, or if its run time is unknown. Returns None if the failure was
-    /// not that of a process.
-    pub(super) fn came_soon(&self) -> Option<bool> {
-        match self.cause {
-            FailureCause::Exit(_) | FailureCause::RestartedInPlace => {
-                Some(self.ran_for.is_none_or(|time| time < SOON_AFTER_START))
-            }
-            FailureCause::Disrupted | FailureCause::Lost => None,
-        }
-    }
-
     /// Returns the time of the failure. An unknown time is later than any other.
     pub(super) fn time(&self) -> Timestamp {
         self.record.time.as_ref().map_or(Timestamp::MAX, |t| t.0)
@@ -194,10 +208,6 @@ fn first_failed(ended: impl Iterator<Item = (String, Termination)>) -> Option<(S
     ended
         .filter(|(_, end)| end.exit_code != 0)
         .min_by_key(|(_, end)| end.finished_at.unwrap_or(Timestamp::MAX))
-}
-
-fn ran_for(end: &Termination) -> Option<SignedDuration> {
-    Some(end.finished_at?.duration_since(end.started_at?))
 }
 
 /// Returns true if no process of the container ever ran, because its command is missing or not executable. A retry would

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use super::failure::RunTime;
 use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
@@ -95,22 +96,26 @@ pub(super) fn pause_after(failures: i32) -> Option<i32> {
     Some(pause.min(MAX_PAUSE_SECONDS))
 }
 
-/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. An attempt that failed
-/// later resets it.
+/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. The first of these has
+/// none, unless its pod was rejected. An attempt that failed later resets the pause.
 pub(super) fn back_off(
     recovery: &mut Recovery,
     scope: &RestartScope,
     replica: &Replica<'_>,
-    soon: bool,
+    run_time: RunTime,
     now: Timestamp,
 ) {
     let key = backoff_key(scope, replica);
-    if !soon {
-        recovery.backoff.remove(&key);
-        return;
-    }
+    let least = match run_time {
+        RunTime::Long => {
+            recovery.backoff.remove(&key);
+            return;
+        }
+        RunTime::Short => 1,
+        RunTime::Zero => 2,
+    };
     let backoff = recovery.backoff.entry(key).or_default();
-    backoff.failures = backoff.failures.max(0).saturating_add(1).min(MAX_COUNT);
+    backoff.failures = backoff.failures.saturating_add(1).clamp(least, MAX_COUNT);
     let pause = pause_after(backoff.failures);
     let until = pause.map(|pause| now.checked_add(SignedDuration::from_secs(pause.into())));
     backoff.until = until.and_then(Result::ok).map(Time);

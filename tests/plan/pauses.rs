@@ -66,6 +66,22 @@ fn who_is_taken_away_or_deleted_waits_for_nothing() {
     }
 }
 
+/// The kubelet of a node without memory or disk rejects pods until the scheduler knows of it. Without a pause, all
+/// restarts of a job would be used up in that time.
+#[test]
+fn a_pod_that_its_kubelet_rejects_is_replaced_after_a_pause() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        let rejected = w.now;
+        w.pod("worker-0").evicted();
+        w.reconcile().finish_deletions().reconcile();
+        w.all_running();
+        pauses.push(w.now.duration_since(rejected).as_secs());
+    }
+    assert_eq!(pauses, [10, 20, 40]);
+}
+
 #[test]
 fn a_pause_that_cannot_be_is_none() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
