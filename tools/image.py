@@ -166,6 +166,10 @@ def archive(files):
     return buffer.getvalue()
 
 
+def compressed(data):
+    return gzip_ng.compress(data, compresslevel=9, mtime=0)
+
+
 class Layout:
     """The files of an OCI image layout, by path."""
 
@@ -209,7 +213,7 @@ def main():
         files = {
             "training-operator": (data, 0o755),
             "licenses/training-operator.txt": (pathlib.Path("LICENSE").read_bytes(), 0o644),
-            "licenses/dependencies.txt": (texts, 0o644),
+            "licenses/dependencies.txt.gz": (compressed(texts), 0o644),
         }
         layer = archive(files)
         config = {
@@ -231,11 +235,7 @@ def main():
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": layout.add_json("application/vnd.oci.image.config.v1+json", config),
-            "layers": [
-                layout.add(
-                    "application/vnd.oci.image.layer.v1.tar+gzip", gzip_ng.compress(layer, compresslevel=9, mtime=0)
-                )
-            ],
+            "layers": [layout.add("application/vnd.oci.image.layer.v1.tar+gzip", compressed(layer))],
             "annotations": labels,
         }
         entry = layout.add_json(manifest["mediaType"], manifest)

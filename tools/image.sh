@@ -37,14 +37,20 @@ done
 # The flags of the crate cc name the target in a form that Zig does not read.
 export CRATE_CC_NO_DEFAULTS=1
 export CFLAGS='-O2 -fPIC -ffunction-sections -fdata-sections -fno-sanitize=undefined'
+targets=
 for arch; do
     case $arch in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; esac
     target=$cpu-unknown-linux-musl
     rustup target list --installed | grep -qx "$target" || rustup target add "$target"
-    echo "image: building the program for $arch" >&2
-    env "CC_$(echo "$target" | tr - _)=$python -m ziglang cc -target $cpu-linux-musl" RUSTFLAGS="$flags" \
-        cargo build --profile dist --locked --quiet --package training-operator --target "$target"
+    export "CC_$(echo $target | tr - _)=$python -m ziglang cc -target $cpu-linux-musl"
+    targets="$targets --target $target"
+done
+echo "image: building the program for $*" >&2
+# shellcheck disable=SC2086 # A list of flags.
+RUSTFLAGS=$flags cargo build --profile dist --locked --quiet --package training-operator $targets
+for arch; do
+    case $arch in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; esac
     mkdir -p "target/image/bin/$arch"
-    cp "${CARGO_TARGET_DIR:-target}/$target/dist/training-operator" "target/image/bin/$arch/"
+    cp "${CARGO_TARGET_DIR:-target}/$cpu-unknown-linux-musl/dist/training-operator" "target/image/bin/$arch/"
 done
 "$python" -I tools/image.py "$@"

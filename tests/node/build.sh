@@ -15,6 +15,7 @@ done
 [ -z "$missing" ] || { echo "node: packages are missing: apt-get install --no-install-recommends$missing" >&2; exit 1; }
 
 ../control-plane/build.sh
+../helm/build.sh helm4
 programs/build.sh
 extra=$*
 [ "$extra" != all ] || extra="pytorch jax paddle tensorflow"

@@ -15,6 +15,7 @@ mod example;
 mod install;
 mod job;
 mod large;
+mod page;
 mod pods;
 mod security;
 mod stage;

@@ -10,6 +10,9 @@ const SOURCES: &str = "\
 Kubernetes, oldest | tests/control-plane/oldest/go.mod | k8s.io/kubernetes v
 Kubernetes, newest | tests/control-plane/go.mod | k8s.io/kubernetes v
 kubectl | tests/control-plane/go.mod | k8s.io/kubernetes v
+kubelet, kube-proxy | tests/node/programs/go.mod | k8s.io/kubernetes v
+containerd | tests/node/programs/build.sh | containerd=v
+CoreDNS | tests/node/programs/go.mod | github.com/coredns/coredns v
 Helm 3 | tests/helm/build.sh | helm.sh/helm/v3 v
 Helm 4 | tests/helm/build.sh | helm.sh/helm/v4 v
 kube-scheduler | tests/control-plane/go.mod | k8s.io/kubernetes v

@@ -71,24 +71,11 @@ framework() {
     fi
 }
 
-# The image that is shipped if tools/image.sh has built it, otherwise one of the debug build.
+# The image that is shipped.
 operator() {
-    local shipped=$root/target/image/training-operator.tar program=$root/target/debug/training-operator tag
-    if [ -e "$shipped" ]; then
-        ! stale operator "$shipped" || ln -f "$shipped" "$images/operator.tar"
-        return 0
-    fi
-    stale operator "$program" "$here/operator.Containerfile" || return 0
-    rm -rf "$context/operator"
-    mkdir -p "$context/operator/root"
-    cp "$program" "$context/operator/root/"
-    strip "$context/operator/root/training-operator"
-    for library in $(ldd "$program" | grep -o '/[^ ]*'); do
-        mkdir -p "$context/operator/root/$(dirname "$library")"
-        cp -L "$library" "$context/operator/root/$library"
-    done
-    tag=$(sed -n 's/^ *image: //p' "$root/manifests/base/deployment.yaml")
-    image operator "$tag" "$context/operator" -f "$here/operator.Containerfile"
+    local shipped=$root/target/image/training-operator.tar
+    "$root/tools/image.sh" amd64
+    ! stale operator "$shipped" || ln -f "$shipped" "$images/operator.tar"
 }
 
 for name in "$@"; do
