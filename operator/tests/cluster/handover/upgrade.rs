@@ -13,7 +13,7 @@ use training_job::api::{ConditionType, JobStatus};
 use training_job_testbed::cluster::{Background, ControlPlane, Options, repository, wait};
 use training_operator_testing::{operators, program};
 
-use super::jobs::{ALL, Identities, Jobs, Kind};
+use super::jobs::{ALL, Identities, Jobs};
 use super::stages::{STAGES, Stage};
 use super::stop;
 
