@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// With musl's own allocator, the operator takes a tenth more CPU under load, and 12 MiB less memory.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     training_operator::main()
 }

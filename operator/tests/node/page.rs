@@ -1,5 +1,5 @@
-//! Runs the commands of docs/users/install.md on the real nodes, in the order of somebody who installs with Helm,
-//! upgrades, removes, installs with kustomize, and moves to Helm.
+//! Runs the commands of docs/users/install.md on the real nodes, in this order: install with Helm, upgrade, remove, install
+//! with kustomize, move to Helm.
 
 use std::env;
 use std::fs;

@@ -188,7 +188,13 @@ pub enum ProcessError {
 /// Exit codes: 0 after a signal, 1 if it cannot run, 2 for inconsistent flags.
 pub fn main(flags: &Flags, kinds: Vec<DynKind>) -> ExitCode {
     logs::start(&flags.logs);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // The API server takes ten times the CPU that the operator takes, so that a second worker would not make it faster, but
+    // the wake-ups between workers would cost a sixth more CPU (6.7 s in place of 5.6 s for 1,000 jobs of 5 pods). By
+    // default there would be as many workers as the node has cores.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let ended = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(serve::run(flags, &kinds));
