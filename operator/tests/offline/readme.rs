@@ -89,6 +89,10 @@ fn its_commands_work() {
                 let tested = include_str!("../cluster/install/overlays.rs");
                 assert!(tested.contains(&format!("{overlay:?}")), "no test applies {line}");
             }
+            // `operator/tests/helm` and `operator/tests/node` install it.
+            ["helm", "install", _, chart, ..] => {
+                assert!(root().join(chart).join("Chart.yaml").is_file(), "no {line}");
+            }
             _ => panic!("README has a command that is not tested: {line}"),
         }
     }
