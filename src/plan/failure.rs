@@ -129,7 +129,8 @@ impl Failure {
             Some((_, end)) if !pod.disrupted => FailureCause::Exit(end.exit_code),
             _ => FailureCause::Disrupted,
         };
-        let never_ran = pod.containers.iter().all(|c| c.ended.is_none());
+        // A kubelet that evicts a pod later reports containers that ran.
+        let never_ran = pod.containers.iter().all(|c| c.waiting.is_some());
         let run_time = match cause {
             FailureCause::Exit(_) => Some(RunTime::of(first.as_ref().map(|(_, end)| end))),
             _ => never_ran.then_some(RunTime::Zero),
