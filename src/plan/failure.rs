@@ -28,6 +28,10 @@ pub(super) enum RunTime {
     Long,
 }
 
+/// The beginning of the message of a pod that a kubelet did not start, in the words of `rejectPod` in the kubelet 1.35. The
+/// reason does not distinguish it from a pod that was evicted while it ran.
+const REJECTED: &str = "Pod was rejected: ";
+
 impl RunTime {
     fn of(end: Option<&Termination>) -> Self {
         let ran_for = |end: &Termination| Some(end.finished_at?.duration_since(end.started_at?));
@@ -129,11 +133,13 @@ impl Failure {
             Some((_, end)) if !pod.disrupted => FailureCause::Exit(end.exit_code),
             _ => FailureCause::Disrupted,
         };
-        // A kubelet that evicts a pod later reports containers that ran.
-        let never_ran = pod.containers.iter().all(|c| c.waiting.is_some());
+        let rejected = pod
+            .message
+            .as_deref()
+            .is_some_and(|text| text.starts_with(REJECTED));
         let run_time = match cause {
             FailureCause::Exit(_) => Some(RunTime::of(first.as_ref().map(|(_, end)| end))),
-            _ => never_ran.then_some(RunTime::Zero),
+            _ => rejected.then_some(RunTime::Zero),
         };
         Self {
             cause,

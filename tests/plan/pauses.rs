@@ -74,7 +74,8 @@ fn a_pod_that_its_kubelet_rejects_is_replaced_after_a_pause() {
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let rejected = w.now;
-        w.pod("worker-0").evicted();
+        let message = "Pod was rejected: The node had condition: [DiskPressure]. ";
+        w.pod("worker-0").taken("Failed", "Evicted", message);
         w.reconcile().finish_deletions().reconcile();
         w.all_running();
         pauses.push(w.now.duration_since(rejected).as_secs());

@@ -67,6 +67,7 @@ async fn the_page_installs_upgrades_and_removes_the_operator() {
     let remove = format!(
         "kubectl delete crd --selector app.kubernetes.io/name=training-operator
          kubectl delete clusterrole,clusterrolebinding --selector app.kubernetes.io/name=training-operator
+         kubectl delete clusterrole training-jobs-namespace-admin
          kubectl delete namespace {NAMESPACE}"
     );
     run(plane, programs, &remove).await;
