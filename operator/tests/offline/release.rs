@@ -219,7 +219,7 @@ fn the_notes_of_a_version_are_its_section_of_the_changelog() {
     assert!(notes.len() > 1000, "{notes}");
     let old = release(&folder, &["notes", "0.0.9"]);
     assert_eq!(String::from_utf8(old.stdout).unwrap(), "Old.\n");
-    // A point in a version is no pattern.
+    // The points of a version must match literally.
     let none = release(&folder, &["notes", "0.0x9"]);
     assert_eq!(none.status.code(), Some(1));
     let errors = String::from_utf8(none.stderr).unwrap();
