@@ -4,22 +4,29 @@
 #
 #   oci/                     the image as an OCI layout
 #   training-operator.tar    the same as one file (OCI archive): docker load, podman load, ctr images import, skopeo, crane
-#   bin/ARCH/training-operator    the static program in it
+#   bin/ARCH/training-operator    the static program in it, which has all but the commands `local ...`
+#   programs/ARCH/training-operator    with --programs: the static program with all commands, for people's machines
 #   sbom.cdx.json            its parts with their licenses and checksums (CycloneDX)
 #   licenses.txt             the texts of these licenses; also in the image
 #   digest                   the image's digest, the same for each build of a commit
 #
-#   tools/image.sh [amd64] [arm64]
+#   tools/image.sh [--programs] [amd64] [arm64]
 #
 # The programs are linked with the linker of Rust, which keeps equal functions once; Zig compiles the C of their
-# dependencies. The paths of this machine are replaced, because they would be part of the program. The first build takes minutes for each architecture.
+# dependencies. The paths of this machine are replaced, because they would be part of the program. The first build
+# takes minutes for each architecture.
 set -eu
 cd "$(dirname "$0")/.."
 command -v cargo >/dev/null || { echo "image: cargo is missing; install Rust with rustup (https://rustup.rs)" >&2; exit 1; }
+programs=
+if [ "${1-}" = --programs ]; then
+    programs=yes
+    shift
+fi
 [ $# -gt 0 ] || set -- amd64 arm64
 for arch; do
     case $arch in amd64 | arm64) ;; *)
-        echo "image: unknown architecture $arch; usage: tools/image.sh [amd64] [arm64]" >&2
+        echo "image: unknown architecture $arch; usage: tools/image.sh [--programs] [amd64] [arm64]" >&2
         exit 2
         ;;
     esac
@@ -45,12 +52,23 @@ for arch; do
     export "CC_$(echo $target | tr - _)=$python -m ziglang cc -target $cpu-linux-musl"
     targets="$targets --target $target"
 done
-echo "image: building the program for $*" >&2
-# shellcheck disable=SC2086 # A list of flags.
-RUSTFLAGS=$flags cargo build --profile dist --locked --quiet --package training-operator $targets
-for arch; do
-    case $arch in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; esac
-    mkdir -p "target/image/bin/$arch"
-    cp "${CARGO_TARGET_DIR:-target}/$cpu-unknown-linux-musl/dist/training-operator" "target/image/bin/$arch/"
-done
+# build FOLDER [FLAG]: builds the program into FOLDER/ARCH.
+build() {
+    folder=$1
+    shift
+    # shellcheck disable=SC2086 # A list of flags.
+    RUSTFLAGS=$flags cargo build --profile dist --locked --quiet --package training-operator $targets "$@"
+    for arch in $architectures; do
+        case $arch in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; esac
+        mkdir -p "$folder/$arch"
+        cp "${CARGO_TARGET_DIR:-target}/$cpu-unknown-linux-musl/dist/training-operator" "$folder/$arch/"
+    done
+}
+architectures=$*
+echo "image: building the program for $architectures" >&2
+build target/image/bin --no-default-features
+if [ -n "$programs" ]; then
+    echo "image: building the program with all commands" >&2
+    build target/image/programs
+fi
 "$python" -I tools/image.py "$@"

@@ -122,7 +122,7 @@ pack() {
 write_files() {
     version=$(version)
     out=target/release-files name=training-operator-$version
-    [ -s target/image/digest ] || fail "target/image is missing; run: tools/image.sh"
+    [ -s target/image/digest ] || fail "target/image is missing; run: tools/image.sh --programs"
     rm -rf "$out"
     mkdir -p "$out"
     cp target/image/training-operator.tar "$out/$name-image.tar"
@@ -130,8 +130,8 @@ write_files() {
     cp target/image/sbom.cdx.json "$out/$name-sbom.cdx.json"
     cp target/image/licenses.txt "$out/$name-licenses.txt"
     for arch in amd64 arm64; do
-        program=target/image/bin/$arch/training-operator
-        [ -x "$program" ] || fail "$program is missing; run: tools/image.sh"
+        program=target/image/programs/$arch/training-operator
+        [ -x "$program" ] || fail "$program is missing; run: tools/image.sh --programs"
         content=target/release-programs/$arch
         rm -rf "$content"
         mkdir -p "$content"

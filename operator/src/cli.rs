@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+#[cfg(feature = "local")]
+use training_job_cli::Local;
 use training_job_cli::{Install, Kinds, Manual, Review, exit};
 use training_job_controller::process::Program;
 
@@ -30,9 +32,16 @@ Exit codes:
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
+/// Returns the help without the examples of commands that this program lacks.
+fn after_help() -> String {
+    let lines = HELP.lines();
+    let lines = lines.filter(|line| cfg!(feature = "local") || !line.contains("training-operator local"));
+    help(&lines.collect::<Vec<_>>().join("\n"))
+}
+
 /// Run training jobs on Kubernetes, and check or preview them without a cluster.
 #[derive(Debug, Parser)]
-#[command(name = "training-operator", version, after_help = help(HELP), arg_required_else_help = true)]
+#[command(name = "training-operator", version, after_help = after_help(), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -44,6 +53,10 @@ pub(crate) enum Command {
     Run(Box<run::Args>),
     #[command(flatten)]
     Review(Review),
+    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
+    #[cfg(feature = "local")]
+    #[command(subcommand)]
+    Local(Local),
     /// Convert jobs of former versions and operators to the current API version.
     Convert(convert::Args),
     #[command(flatten)]
@@ -76,6 +89,8 @@ pub(crate) fn main() -> ExitCode {
     exit::code(|| match Cli::parse().command {
         Command::Run(arguments) => Ok(run::run(&arguments, &kinds)),
         Command::Review(review) => review.run(&kinds),
+        #[cfg(feature = "local")]
+        Command::Local(local) => local.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
         Command::SmokeTest(arguments) => smoke_test::run(&arguments, &kinds),

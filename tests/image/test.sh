@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 size=$(stat -c %s "$program")
-[ "$size" -lt 26214400 ] || fail "the program has $size bytes; it must have less than 25 MiB"
+[ "$size" -lt 25000000 ] || fail "the program has $size bytes; it must have less than 25 MB"
 
 mkdir -p "$work/root"
 cp "$program" "$work/root/"

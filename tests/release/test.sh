@@ -10,7 +10,7 @@ fail() {
     exit 1
 }
 
-tools/image.sh
+tools/image.sh --programs
 tests/helm/build.sh helm3
 tests/control-plane/build.sh
 export HELM="$PWD/target/helm/helm3" KUBECTL="$PWD/target/control-plane/kubectl"
@@ -29,6 +29,7 @@ sed 's/.*  //' $files/SHA256SUMS | sort | diff "$work/present" - || fail 'SHA256
 
 tar -xzf "$files/training-operator-$version-linux-amd64.tar.gz" -C "$work"
 [ "$("$work/training-operator" --version)" = "training-operator $version" ] || fail 'the program has another version'
+"$work/training-operator" local run --help >"$work/help" || fail 'the program for download has no local commands'
 grep -q "image: ghcr.io/training-job/training-operator:$version$" "$files/training-operator-$version-manifests.yaml" ||
     fail 'the manifests name another image'
 

@@ -58,6 +58,14 @@ pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf], set: 
     checker.arguments(arguments, |_| false)
 }
 
+/// Checks the text of a job that is to run on this machine.
+pub(crate) fn check_text_for_this_machine(kinds: &Kinds, text: String) -> Checked {
+    let mut checker = Checker::new(kinds);
+    checker.is_for_this_machine = true;
+    checker.source(Source::from_bytes("--kind".to_owned(), 0, Ok(text.into_bytes())));
+    checker.checked
+}
+
 /// Reads and checks the files that `arguments` name, except files in directories whose names are excluded.
 pub(crate) fn check_except(
     kinds: &Kinds,

@@ -11,6 +11,7 @@ use crate::exit;
 use crate::help::help;
 use crate::install::Install;
 use crate::kinds::Kinds;
+use crate::local::Local;
 use crate::manual::Manual;
 use crate::review::Review;
 use crate::run::Run;
@@ -43,6 +44,9 @@ enum Command {
     Run(Box<Run>),
     #[command(flatten)]
     Review(Review),
+    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
+    #[command(subcommand)]
+    Local(Local),
     #[command(flatten)]
     Install(Install),
     #[command(flatten)]
@@ -96,6 +100,7 @@ impl Cli {
         exit::code(|| match arguments.command {
             Command::Run(run) => Ok(run.run(&kinds)),
             Command::Review(review) => review.run(&kinds),
+            Command::Local(local) => local.run(&kinds),
             Command::Install(install) => install.run(&kinds),
             Command::Manual(manual) => manual.run(command(), &kinds),
         })

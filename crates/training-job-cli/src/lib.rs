@@ -8,7 +8,8 @@
 //! # }
 //! ```
 //!
-//! A program with commands of its own flattens [`Review`] and [`Install`] into them, and gives both its [`Kinds`].
+//! A program with commands of its own flattens [`Review`] and [`Install`] into them, has [`Local`] as a subcommand, and
+//! gives each its [`Kinds`].
 //!
 //! Modules import in one direction: [`Cli`] and [`Review`] list the commands, each command has a module, and the
 //! commands share `check`, `settings`, [`report`], [`mod@write`] and [`cluster`]. All of these use [`Kinds`].
@@ -48,6 +49,7 @@ pub use exit::Failure;
 pub use help::help;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
+pub use local::Local;
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};
 pub use manual::Manual;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use serde_json::{Value, json};
 use training_job::job::RoleSource;
 use training_job::{FieldErrors, RoleDefinition, Settings};
@@ -30,6 +30,9 @@ Exit codes:
 /// The name of the role whose number of replicas the user gives, if the kind has it.
 const WORKER: &str = "Worker";
 
+/// The image of a job whose author has named none.
+pub(crate) const IMAGE: &str = "example.com/train:latest";
+
 /// The restarts after which a job fails. Without a limit, a job that always fails never ends.
 const BACKOFF_LIMIT: i32 = 3;
 
@@ -38,16 +41,12 @@ const BACKOFF_LIMIT: i32 = 3;
 #[command(after_help = help(HELP))]
 pub struct Args {
     /// The kind of job.
-    #[arg(value_name = "KIND", value_parser = kind_parser())]
+    #[arg(value_name = "KIND", value_parser = kind_parser(), ignore_case = true)]
     kind: String,
-    /// The number of workers.
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    workers: u32,
-    /// The name of the job.
-    #[arg(long, value_name = "NAME", default_value = "train")]
-    name: String,
+    #[command(flatten)]
+    job: JobArgs,
     /// The image of all containers; a local run does not use it.
-    #[arg(long, value_name = "IMAGE", default_value = "example.com/train:latest")]
+    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     image: String,
     /// Set a field of the job to a YAML value, such as spec.runPolicy.activeDeadlineSeconds=3600; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
@@ -57,32 +56,87 @@ pub struct Args {
     command: Vec<String>,
 }
 
-fn kind_parser() -> ValueParser {
+/// The arguments that `new` and `local run` have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JobArgs {
+    /// The number of workers.
+    #[arg(
+        long,
+        requires = "kind",
+        value_name = "NUMBER",
+        default_value_t = 2,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    workers: u32,
+    /// The name of the job.
+    #[arg(long, requires = "kind", value_name = "NAME", default_value = "train")]
+    name: String,
+}
+
+/// Returns a parser for the names of kinds, also without their end: `PyTorch` for `PyTorchJob`.
+pub(crate) fn kind_parser() -> ValueParser {
     match &program().kind_names[..] {
         // The program has not named its kinds.
         [] => ValueParser::string(),
-        names => PossibleValuesParser::new(names.iter().map(String::as_str)).into(),
+        names => {
+            let values = names
+                .iter()
+                .map(|name| PossibleValue::new(name.as_str()).alias(short(name)));
+            PossibleValuesParser::new(values).into()
+        }
     }
 }
 
+fn short(kind: &str) -> &str {
+    kind.strip_suffix("Job").unwrap_or(kind)
+}
+
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let kind = kinds.iter().find(|kind| kind.name() == arguments.kind);
-    let kind = kind.ok_or_else(|| {
-        let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-        Failure::new(
-            &arguments.kind,
-            format!("unknown kind; use one of {}", known.join(", ")),
-        )
-    })?;
-    let job = manifest(kind, arguments).map_err(|errors| Failure::new(kind.name(), errors))?;
-    let text = write::documents(&[job]).map_err(|error| Failure::new("output", error))?;
-    write::print(&text)?;
+    let Args {
+        kind,
+        job,
+        image,
+        set,
+        command,
+    } = arguments;
+    write::print(&text(kinds, kind, job, image, command, set)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the manifest of a job of this kind in YAML.
+///
+/// # Errors
+/// The program lacks the kind, or the job may not have a value.
+pub(crate) fn text(
+    kinds: &Kinds,
+    kind: &str,
+    job: &JobArgs,
+    image: &str,
+    command: &[String],
+    set: &[Assignment],
+) -> Result<String, Failure> {
+    let mut named = kinds
+        .iter()
+        .filter(|known| known.name() == kind || short(known.name()) == kind);
+    let kind = named.next().ok_or_else(|| {
+        let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        Failure::new(kind, format!("unknown kind; use one of {}", known.join(", ")))
+    })?;
+    let first = FirstJob { job, image, command };
+    let job = manifest(kind, &first, set).map_err(|errors| Failure::new(kind.name(), errors))?;
+    write::documents(&[job]).map_err(|error| Failure::new("output", error))
+}
+
+/// The values of a job that its author gives.
+struct FirstJob<'a> {
+    job: &'a JobArgs,
+    image: &'a str,
+    command: &'a [String],
 }
 
 /// Returns the first manifest without errors and warnings, of those with the roles that the kind must have and then of
 /// those with all roles before the workers. If all have warnings, returns the first of them.
-fn manifest(kind: &Kind, arguments: &Args) -> Result<Value, FieldErrors> {
+fn manifest(kind: &Kind, first: &FirstJob<'_>, set: &[Assignment]) -> Result<Value, FieldErrors> {
     let roles = kind.framework.roles;
     let worker = roles
         .iter()
@@ -101,15 +155,15 @@ fn manifest(kind: &Kind, arguments: &Args) -> Result<Value, FieldErrors> {
                     (
                         role,
                         if n == worker {
-                            arguments.workers
+                            first.job.workers
                         } else {
                             role.min.max(1)
                         },
                     )
                 })
                 .collect();
-            let mut job = complete_job(kind, &wanted, arguments, has_policy);
-            assignment::apply_all(&arguments.set, &mut job)?;
+            let mut job = complete_job(kind, &wanted, first, has_policy);
+            assignment::apply_all(set, &mut job)?;
             match kind.check(&job) {
                 Ok(checked) if checked.warnings.is_empty() => return Ok(job),
                 Ok(_) => with_warnings = with_warnings.or(Some(job)),
@@ -123,8 +177,13 @@ fn manifest(kind: &Kind, arguments: &Args) -> Result<Value, FieldErrors> {
 }
 
 /// Returns a job whose containers have the command, except those to which the operator gives one.
-fn complete_job(kind: &Kind, roles: &[(&RoleDefinition, u32)], arguments: &Args, has_policy: bool) -> Value {
-    let bare = job(kind, roles, arguments, has_policy, |_| false);
+fn complete_job(
+    kind: &Kind,
+    roles: &[(&RoleDefinition, u32)],
+    first: &FirstJob<'_>,
+    has_policy: bool,
+) -> Value {
+    let bare = job(kind, roles, first, has_policy, |_| false);
     let label = kind.framework.keys().replica_type();
     let objects = kind.render(&bare, &Settings::default()).unwrap_or_default();
     let pods = objects.iter().filter(|object| object["kind"] == "Pod");
@@ -134,13 +193,13 @@ fn complete_job(kind: &Kind, roles: &[(&RoleDefinition, u32)], arguments: &Args,
         .filter_map(|pod| pod["metadata"]["labels"][&label].as_str());
     let served: Vec<&str> = served.collect();
     let needs_command = |role: &str| !served.iter().any(|served| served.eq_ignore_ascii_case(role));
-    job(kind, roles, arguments, has_policy, needs_command)
+    job(kind, roles, first, has_policy, needs_command)
 }
 
 fn job(
     kind: &Kind,
     roles: &[(&RoleDefinition, u32)],
-    arguments: &Args,
+    first: &FirstJob<'_>,
     has_policy: bool,
     needs_command: impl Fn(&str) -> bool,
 ) -> Value {
@@ -154,9 +213,9 @@ fn job(
             "" => framework.name,
             name => name,
         };
-        let mut container = json!({"name": container, "image": arguments.image});
+        let mut container = json!({"name": container, "image": first.image});
         if needs_command(role.name) {
-            container["command"] = json!(arguments.command);
+            container["command"] = json!(first.command);
         }
         let mut entry = json!({"replicas": replicas, "template": {"spec": {"containers": [container]}}});
         if has_policy {
@@ -186,7 +245,7 @@ fn job(
     json!({
         "apiVersion": kind.resource.api_version,
         "kind": kind.name(),
-        "metadata": {"name": arguments.name},
+        "metadata": {"name": first.job.name},
         "spec": spec,
     })
 }

@@ -6,9 +6,9 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 use crate::kinds::Kinds;
-use crate::{diff, doctor, explain, local, new_job, render, snapshot, validate};
+use crate::{diff, doctor, explain, new_job, render, snapshot, validate};
 
-/// The commands that check, preview and try jobs, for `#[command(flatten)]` in a program's command line.
+/// The commands that check and preview jobs, for `#[command(flatten)]` in a program's command line.
 #[derive(Debug, Subcommand)]
 pub enum Review {
     /// Print the manifest of a first job.
@@ -25,9 +25,6 @@ pub enum Review {
     Doctor(doctor::Args),
     /// Describe how a job starts, succeeds, and reacts to each kind of failure.
     Explain(explain::Args),
-    /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
-    #[command(subcommand)]
-    Local(local::Command),
 }
 
 impl Review {
@@ -44,7 +41,6 @@ impl Review {
             Self::Diff(arguments) => diff::run(arguments, kinds),
             Self::Doctor(arguments) => doctor::run(arguments, kinds),
             Self::Explain(arguments) => explain::run(arguments, kinds),
-            Self::Local(command) => local::run(command, kinds),
         }
     }
 }

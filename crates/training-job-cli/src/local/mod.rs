@@ -20,11 +20,14 @@ use training_job::Settings;
 use crate::check;
 use crate::exit::{self, Failure};
 use crate::kinds::Kinds;
+use crate::new_job;
 use crate::render::{ReplicaName, keep_replica};
 use crate::report;
 
+/// The commands that run pods as processes of this machine, for `#[command(subcommand)]` in a program's command line. A
+/// program that is used in clusters alone is smaller without them.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum Local {
     /// Run jobs until they end, each replica as a process.
     Run(Box<run::Args>),
     /// Offer a Kubernetes API whose jobs run as processes of this machine.
@@ -33,11 +36,17 @@ pub enum Command {
     Node(Box<node::Args>),
 }
 
-pub(crate) fn run(command: &Command, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    match command {
-        Command::Run(arguments) => run_jobs(arguments, kinds),
-        Command::Cluster(arguments) => run_cluster(arguments, kinds),
-        Command::Node(arguments) => block_on("local node", PROBLEMS, node::run(arguments, kinds)),
+impl Local {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Usually bad input: exit code 2.
+    pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Run(arguments) => run_jobs(arguments, kinds),
+            Self::Cluster(arguments) => run_cluster(arguments, kinds),
+            Self::Node(arguments) => block_on("local node", PROBLEMS, node::run(arguments, kinds)),
+        }
     }
 }
 
@@ -52,7 +61,19 @@ fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Fai
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let checked = check::check_for_this_machine(kinds, &arguments.files, &arguments.set);
+    let checked = match &arguments.kind {
+        None => check::check_for_this_machine(kinds, &arguments.files, &arguments.set),
+        Some(kind) => {
+            let run::Args {
+                job, command, set, ..
+            } = arguments;
+            let text = new_job::text(kinds, kind, job, new_job::IMAGE, command, set)?;
+            if arguments.print_job {
+                eprint!("{text}");
+            }
+            check::check_text_for_this_machine(kinds, text)
+        }
+    };
     report::print_all(&checked.findings);
     if !checked.is_valid() {
         return Ok(exit::bad_input());

@@ -5,17 +5,19 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use serde_json::json;
+use serde_json::{Value, json};
 use training_job::api::{ConditionType, JobStatus};
-use training_job_testbed::cluster::{Background, ControlPlane, Options, repository, wait};
+use training_job_testbed::cluster::{Background, ControlPlane, Options, repository, wait, wait_for_all};
 use training_operator_testing::{operators, program};
 
 use super::jobs::{ALL, Identities, Jobs};
 use super::stages::{STAGES, Stage};
 use super::stop;
+use crate::install::life::{OLD_KINDS, OldKind};
 
 /// A program and the definitions that belong to it.
 struct Release {
@@ -181,6 +183,136 @@ async fn a_job_in_the_queue_of_a_gang_scheduler_lives_through_an_upgrade() {
             groups.patch("queued", &params, &admitted).await.unwrap();
             jobs.complete("queued").await;
             Stage::Running.end(&jobs, "queued").await;
+        }
+        stop(operator).await;
+    }
+}
+
+/// The stages of a job of 2017: the `phase` and the `state` of its status.
+const OLD_STAGES: [(&str, &str, &str); 4] = [
+    ("created", "Creating", "Unknown"),
+    ("running", "Running", "Running"),
+    ("succeeded", "Done", "Succeeded"),
+    ("failed", "Done", "Failed"),
+];
+
+/// The jobs of a kind of 2017, with one replica each.
+struct OldJobs<'a> {
+    place: &'a Place<'a>,
+    kind: &'a OldKind,
+    jobs: Api<DynamicObject>,
+}
+
+impl<'a> OldJobs<'a> {
+    fn new(place: &'a Place<'a>, kind: &'a OldKind) -> Self {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group, "v1beta1", kind.kind));
+        Self {
+            place,
+            kind,
+            jobs: Api::namespaced_with(place.cluster.client(), place.namespace, &resource),
+        }
+    }
+
+    /// Creates a job. Returns the name of its pod.
+    async fn create(&self, name: &str) -> String {
+        let mut job = self.kind.job();
+        job["metadata"]["name"] = json!(format!("{}-{name}", self.kind.plural));
+        let job = serde_json::from_value(job).unwrap();
+        let created = self.jobs.create(&PostParams::default(), &job).await.unwrap();
+        let uid = created.uid();
+        let is_its = |pod: &Pod| pod.owner_references().first().map(|owner| &owner.uid) == uid.as_ref();
+        let pods: Api<Pod> = Api::namespaced(self.place.cluster.client(), self.place.namespace);
+        let pods = wait_for_all(pods, "", |pods: &[Pod]| pods.iter().any(is_its)).await;
+        pods.iter().find(|pod| is_its(pod)).unwrap().name_any()
+    }
+
+    /// Waits until a job has this phase and state. Returns what all releases write of its status.
+    async fn is(&self, name: &str, phase: &str, state: &str) -> Vec<Value> {
+        let name = format!("{}-{name}", self.kind.plural);
+        let job = wait(self.jobs.clone(), &name, |job| {
+            job.is_some_and(|job| {
+                job.data["status"]["phase"] == phase && job.data["status"]["state"] == state
+            })
+        });
+        let status = &job.await.unwrap().data["status"];
+        let fields = [
+            "reason",
+            "conditions",
+            "replicaStatuses",
+            "startTime",
+            "completionTime",
+        ];
+        fields.map(|field| status[field].clone()).to_vec()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_of_2017_live_through_an_upgrade_and_a_downgrade() {
+    let (previous, present) = (Release::previous(), Release::present());
+    let cluster = &ControlPlane::start(Options::default()).await;
+    cluster.apply_definitions(&previous.definitions).await;
+    let namespace = &cluster.namespace("upgrade-2017").await;
+    let kubelet = cluster.kubelet(namespace).await;
+    let place = &Place {
+        cluster,
+        namespace,
+        flags: &["--enable-scheme=MxJob", "--enable-scheme=TfJob"],
+    };
+    let all = OLD_KINDS.each_ref().map(|kind| OldJobs::new(place, kind));
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), namespace);
+    let identities = async || -> Vec<_> {
+        let pods = pods.list(&ListParams::default()).await.unwrap();
+        pods.iter().map(|pod| (pod.name_any(), pod.uid())).collect()
+    };
+
+    let operator = previous.start(place).await;
+    let mut unfinished = Vec::new();
+    let mut statuses = Vec::new();
+    for jobs in &all {
+        for (name, phase, state) in OLD_STAGES {
+            let pod = jobs.create(name).await;
+            match name {
+                "running" => kubelet.runs(&pod).await,
+                "succeeded" => kubelet.succeeds(&pod).await,
+                "failed" => kubelet.exits(&pod, jobs.kind.container, 1).await,
+                _ => {}
+            }
+            statuses.push(jobs.is(name, phase, state).await);
+            if matches!(name, "created" | "running") {
+                unfinished.push((jobs, name, pod));
+            }
+        }
+    }
+    stop(operator).await;
+    let before = identities().await;
+
+    cluster.apply_definitions(&present.definitions).await;
+    for (release, marker) in [
+        (&present, "upgraded"),
+        (&previous, "downgraded"),
+        (&present, "again"),
+    ] {
+        let operator = release.start(place).await;
+        let mut now = Vec::new();
+        for jobs in &all {
+            // A new job is reconciled after those that exist.
+            jobs.create(marker).await;
+            jobs.is(marker, "Creating", "Unknown").await;
+            for (name, phase, state) in OLD_STAGES {
+                now.push(jobs.is(name, phase, state).await);
+            }
+        }
+        assert_eq!(now, statuses, "{marker}");
+        let kept = identities().await;
+        assert!(
+            before.iter().all(|pod| kept.contains(pod)),
+            "{marker}: {before:?} {kept:?}"
+        );
+        if marker == "again" {
+            for (jobs, name, pod) in &unfinished {
+                kubelet.succeeds(pod).await;
+                jobs.is(name, "Done", "Succeeded").await;
+            }
         }
         stop(operator).await;
     }

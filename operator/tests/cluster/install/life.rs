@@ -51,7 +51,7 @@ pub(crate) struct OldKind {
     pub(crate) kind: &'static str,
     pub(crate) plural: &'static str,
     role: (&'static str, &'static str),
-    container: &'static str,
+    pub(crate) container: &'static str,
 }
 
 pub(crate) const OLD_KINDS: [OldKind; 2] = [
@@ -72,7 +72,7 @@ pub(crate) const OLD_KINDS: [OldKind; 2] = [
 ];
 
 impl OldKind {
-    fn job(&self) -> Value {
+    pub(crate) fn job(&self) -> Value {
         let (field, role) = self.role;
         let template = json!({"spec": {"containers": [{"name": self.container, "image": "none"}]}});
         let mut job = json!({

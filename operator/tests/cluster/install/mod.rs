@@ -3,7 +3,7 @@
 mod doctor;
 mod gangs;
 mod launcher_rights;
-mod life;
+pub(crate) mod life;
 mod mpi;
 mod namespace_admin;
 mod overlays;

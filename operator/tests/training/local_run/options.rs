@@ -288,3 +288,36 @@ fn another_scheduler_is_not_waited_for() {
     ended.expect_code(0);
     ended.only(&[" ? schedulerName", "volcano"]);
 }
+
+#[test]
+fn a_command_runs_without_a_manifest() {
+    let _trial = Trial::new();
+    let command = "echo $RANK of $WORLD_SIZE";
+    let arguments = [
+        "--kind",
+        "pytorch",
+        "--workers",
+        "2",
+        "--name",
+        "plain",
+        "--print-job",
+    ];
+    let ended = Run::start(local_run().args(arguments).args(["--", "sh", "-c", command])).end();
+    ended.expect_code(0);
+    ended.only(&["master-0 | 0 of 3"]);
+    ended.only(&["worker-1 | 2 of 3"]);
+    let err = ended.err.join("\n");
+    assert!(
+        err.contains("kind: PyTorchJob\nmetadata:\n  name: plain\n"),
+        "{err}"
+    );
+
+    let without = Run::start(local_run().args(["--kind", "pytorch"])).end();
+    without.expect_code(2);
+    let err = without.err.concat();
+    assert!(err.contains("<COMMAND>"), "{err}");
+    // A number of workers needs a kind, because the workers of a file are in the file.
+    let file = Run::start(local_run().args(["job.yaml", "--workers", "2"])).end();
+    file.expect_code(2);
+    assert!(file.err.concat().contains("--kind"), "{}", file.transcript());
+}

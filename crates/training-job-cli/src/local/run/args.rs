@@ -7,6 +7,7 @@ use crate::check::assignment::Assignment;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
 use crate::local::processes::ProcessArgs;
+use crate::new_job::{JobArgs, kind_parser};
 use crate::render::ReplicaName;
 
 const HELP: &str = "\
@@ -16,6 +17,7 @@ created, and their files are mounted. Jobs may be exported from a cluster (kubec
 
 Examples:
   {program} local run job.yaml --venv .venv
+  {program} local run --kind pytorch --workers 2 -- python3 train.py
   {program} local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
   {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
   {program} local run job.yaml --set spec.runPolicy.backoffLimit=0 --only worker-0
@@ -32,8 +34,23 @@ Exit codes:
 #[command(after_help = help(HELP))]
 pub struct Args {
     /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "kind",
+        conflicts_with = "kind"
+    )]
     pub files: Vec<PathBuf>,
+
+    /// Run a command as a job of this kind, without a manifest
+    #[arg(long, value_name = "KIND", value_parser = kind_parser(), ignore_case = true, requires = "command")]
+    pub(crate) kind: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+
+    /// Print the manifest of the job that --kind makes, to standard error
+    #[arg(long, requires = "kind")]
+    pub(crate) print_job: bool,
 
     /// The directory in which the processes start [default: the directory of the first FILE]
     #[arg(long, value_name = "DIR")]
@@ -65,6 +82,10 @@ pub struct Args {
     /// Show the log of the operator and the node on standard error; RUST_LOG selects other lines
     #[arg(short, long)]
     pub verbose: bool,
+
+    /// The command of the job that --kind makes
+    #[arg(value_name = "COMMAND", last = true, requires = "kind")]
+    pub(crate) command: Vec<String>,
 }
 
 /// The format of the result.
