@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::addresses::Addresses;
 use super::api::{PodApi, PodRef, ServiceRef};
 use super::config::NodeConfig;
+use super::devices::Shares;
 use super::env_values::{ConfigData, ConfigRef, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
 use super::exec::Folders;
@@ -42,6 +43,7 @@ pub(super) struct Agent {
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
+    shares: Mutex<Shares>,
 }
 
 /// The longest time that a pod waits for names that other pods of its domain may get. In a cluster a program can
@@ -90,7 +92,6 @@ impl Agent {
             io::Error::new(error.kind(), text)
         })?;
         Ok(Self {
-            config,
             api,
             guard: Guard::start(folders.root())?,
             events,
@@ -101,6 +102,8 @@ impl Agent {
             folders,
             machine: Machine::this(),
             log_files: Mutex::default(),
+            shares: Mutex::new(Shares::new(config.devices.clone())),
+            config,
         })
     }
 
@@ -210,6 +213,7 @@ impl Agent {
             node: &self.config.name,
             machine: self.machine,
             contents,
+            devices: self.shares().variables(pod, container),
         };
         Ok(prepare(
             container,
@@ -219,6 +223,11 @@ impl Agent {
             &self.host_variables,
             marker,
         )?)
+    }
+
+    /// Returns the devices of pods.
+    pub(super) fn shares(&self) -> MutexGuard<'_, Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn contents(

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::devices::Devices;
 use super::environment::Environment;
 
 /// Settings of a [`Node`](super::Node).
@@ -28,6 +29,9 @@ pub struct NodeConfig {
     /// Directories of this machine for volumes of pods, by the volume's name. Paths below the mount path of such a
     /// volume are replaced in environment values, commands and arguments, as for a ConfigMap. Must exist. Default: none.
     pub mounts: BTreeMap<String, PathBuf>,
+    /// The devices that pods share, by resource, such as `nvidia.com/gpu`. A pod that requests more of a resource than
+    /// are free is not bound. Requests for resources that are not here have no effect. Default: none.
+    pub devices: BTreeMap<String, Devices>,
     /// The directory for each run's output, in files `POD[.CONTAINER][.N].log`. The container is in the name only if
     /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
     /// directory for each namespace. Default: output is not stored.
@@ -83,6 +87,7 @@ impl Default for NodeConfig {
             venv: None,
             env: Vec::new(),
             mounts: BTreeMap::new(),
+            devices: BTreeMap::new(),
             logs: None,
             restart_backoff: RestartBackoff::default(),
             adjust_env: BTreeMap::new(),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
@@ -140,6 +142,8 @@ impl Dispatcher {
         let at = PodRef::from_pod(&pod);
         let key = (at.namespace.clone(), at.name.clone());
         self.agent.track(&pod, true);
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
         let mut before = None;
         let (mut bind_requested, mut task) = (false, None);
         match self.pods.remove(&key) {
@@ -151,21 +155,61 @@ impl Dispatcher {
         match &task {
             Some(task) => task.send(Command::Changed(Box::new(pod.clone()))),
             None if self.is_mine(&pod) => task = Some(self.spawn(pod.clone(), before)),
-            None if !bind_requested && needs_binding(&pod, self.agent.config.bind) => {
-                bind_requested = true;
-                self.binds.spawn(bind(Arc::clone(&self.agent), at.clone()));
-            }
+            None if !bind_requested => bind_requested = self.request_binding(&pod),
             None => {}
         }
         self.pods.insert(
             key,
             KnownPod {
                 pod,
-                uid: at.uid,
+                uid: at.uid.clone(),
                 bind_requested,
                 task,
             },
         );
+        if has_ended {
+            self.free_devices(&at.uid);
+        }
+    }
+
+    /// Requests that a pod is bound to this node, if it should be and its devices are free. Returns true if it did.
+    fn request_binding(&mut self, pod: &Pod) -> bool {
+        if !needs_binding(pod, self.agent.config.bind) {
+            return false;
+        }
+        let at = PodRef::from_pod(pod);
+        let agent = Arc::clone(&self.agent);
+        let taken = self.agent.shares().take(pod);
+        match taken {
+            Ok(()) => {
+                self.binds.spawn(bind(agent, at));
+                return true;
+            }
+            Err(shortage) if is_reported(pod, &shortage) => {}
+            Err(shortage) => drop(self.binds.spawn(report_shortage(agent, at, shortage))),
+        }
+        false
+    }
+
+    /// Frees the devices of a pod that has ended or is gone, for pods that wait for them. The oldest comes first.
+    fn free_devices(&mut self, uid: &str) {
+        if !self.agent.shares().give_back(uid) {
+            return;
+        }
+        let waiting = self
+            .pods
+            .values()
+            .filter(|known| !known.bind_requested && known.task.is_none());
+        let mut waiting: Vec<Pod> = waiting.map(|known| known.pod.clone()).collect();
+        waiting.sort_by_key(|pod| (pod.creation_timestamp(), pod.name_any()));
+        for pod in waiting {
+            let at = PodRef::from_pod(&pod);
+            if self.request_binding(&pod)
+                && let Some(known) = self.pods.get_mut(&(at.namespace, at.name))
+            {
+                known.bind_requested = true;
+            }
+        }
     }
 
     fn is_mine(&self, pod: &Pod) -> bool {
@@ -173,6 +217,13 @@ impl Dispatcher {
     }
 
     fn spawn(&mut self, pod: Pod, before: Option<oneshot::Receiver<()>>) -> Task {
+        if let Err(shortage) = self.agent.shares().take(&pod) {
+            tracing::warn!(
+                pod = pod.name_any(),
+                shortage,
+                "a pod that is bound already gets no devices"
+            );
+        }
         let (commands, received) = mpsc::unbounded_channel();
         let (end, ended) = oneshot::channel::<()>();
         let agent = Arc::clone(&self.agent);
@@ -205,6 +256,7 @@ impl Dispatcher {
             if let Some(task) = known.task {
                 task.send(Command::Gone);
             }
+            self.free_devices(&known.uid);
         }
     }
 
@@ -254,6 +306,44 @@ fn needs_binding(pod: &Pod, bind: Bind) -> bool {
         .as_ref()
         .is_some_and(|gates| !gates.is_empty());
     ours && node_of(pod).is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// The reason that a pod is not bound, as a scheduler gives it.
+const UNSCHEDULABLE: &str = "Unschedulable";
+
+fn is_reported(pod: &Pod, shortage: &str) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions
+        .any(|condition| condition.type_ == "PodScheduled" && condition.message.as_deref() == Some(shortage))
+}
+
+async fn report_shortage(agent: Arc<Agent>, pod: PodRef, shortage: String) {
+    let status = PodStatus {
+        phase: Some("Pending".to_owned()),
+        conditions: Some(vec![PodCondition {
+            type_: "PodScheduled".to_owned(),
+            status: "False".to_owned(),
+            reason: Some(UNSCHEDULABLE.to_owned()),
+            message: Some(shortage),
+            last_transition_time: Some(Time(Timestamp::now())),
+            ..PodCondition::default()
+        }]),
+        ..PodStatus::default()
+    };
+    for delay in retries() {
+        match agent.api.report(&pod, &status).await {
+            Ok(()) | Err(ApiError::Gone | ApiError::Conflict(_)) => return,
+            Err(ApiError::Failed(error)) => {
+                tracing::warn!(
+                    pod = pod.name,
+                    error,
+                    "the pod's state cannot be reported, trying again"
+                );
+                tokio::time::sleep(delay).await;
+            }
+        }
+    }
 }
 
 async fn bind(agent: Arc<Agent>, pod: PodRef) {

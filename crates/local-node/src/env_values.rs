@@ -29,6 +29,8 @@ pub(super) struct ValueSources<'a> {
     pub(super) node: &'a str,
     pub(super) machine: Machine,
     pub(super) contents: ConfigData,
+    /// The variables with the container's devices.
+    pub(super) devices: BTreeMap<String, String>,
 }
 
 /// The reason that a container cannot be configured yet: the message of its `CreateContainerConfigError`.
@@ -244,6 +246,7 @@ mod tests {
                 (ConfigRef::Secret("sec".into()), map(&[("token", "s3")])),
             ]
             .into(),
+            devices: BTreeMap::new(),
         };
         let container = serde_json::from_value(container).unwrap();
         declared_environment(&container, &sources)

@@ -48,6 +48,7 @@
 //! * Files of mounted ConfigMaps and Secrets are in the pod's folder, and paths in environment values, commands and
 //!   arguments are replaced. The same holds for volumes that get a directory of this machine ([`NodeConfig::mounts`]).
 //!   Other volumes, resources, probes and security contexts have no effect.
+//! * Pods share the devices of this machine by their requests, if it has any ([`NodeConfig::devices`]).
 //! * Other changes that a program needs on one machine are made by a function in [`NodeConfig::adjust_env`].
 //!
 //! Each difference for a container is reported before the container starts: [`NodeEvent::Prepared`].
@@ -69,6 +70,7 @@ mod agent;
 mod api;
 mod config;
 mod container;
+mod devices;
 mod dispatcher;
 mod env_values;
 mod environment;
@@ -95,6 +97,7 @@ mod volumes;
 pub use config::{
     AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,
 };
+pub use devices::{Devices, devices_of_this_machine};
 pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, LogLost, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};

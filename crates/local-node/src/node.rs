@@ -94,6 +94,7 @@ impl Node {
         }
 
         let registered = config.register.then(|| (Arc::clone(&api), config.name.clone()));
+        let devices = config.devices.clone();
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
         let (stop, stopped) = oneshot::channel();
@@ -101,7 +102,7 @@ impl Node {
         tasks.extend(
             registered
                 .clone()
-                .map(|(api, name)| tokio::spawn(node_object::keep_registered(api, name))),
+                .map(|(api, name)| tokio::spawn(node_object::keep_registered(api, name, devices))),
         );
         Ok(Self {
             guard,

@@ -15,6 +15,7 @@ use kube_schema::names::MAX_LABEL_CHARS;
 
 use super::api::{ApiError, PodApi};
 use super::config::NODE_AGENT;
+use super::devices::Devices;
 use super::env_values::HOST_IP;
 use super::resources::Machine;
 
@@ -92,11 +93,14 @@ pub(super) async fn remove(api: &dyn PodApi, name: &str) {
 }
 
 /// Creates the node and keeps it ready without end. Logs one warning if the API has no nodes or forbids them.
-pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String) {
+pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String, devices: BTreeMap<String, Devices>) {
     let since = Timestamp::now();
     let mut warned = false;
     loop {
-        match api.register(&node(&name, since, Timestamp::now())).await {
+        match api
+            .register(&node(&name, &devices, since, Timestamp::now()))
+            .await
+        {
             Ok(()) => warned = false,
             Err(error) if !warned => {
                 warned = true;
@@ -108,15 +112,19 @@ pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String) {
     }
 }
 
-fn node(name: &str, since: Timestamp, now: Timestamp) -> Node {
+fn node(name: &str, devices: &BTreeMap<String, Devices>, since: Timestamp, now: Timestamp) -> Node {
     let machine = Machine::this();
-    let capacity: BTreeMap<String, Quantity> = [
+    let mut capacity: BTreeMap<String, Quantity> = [
         ("cpu", format!("{:.0}", machine.cpus)),
         ("memory", format!("{:.0}", machine.memory_bytes)),
         ("pods", "10000".to_owned()),
     ]
     .map(|(resource, amount)| (resource.to_owned(), Quantity(amount)))
     .into();
+    let devices = devices.iter();
+    let devices =
+        devices.map(|(resource, devices)| (resource.clone(), Quantity(devices.ids.len().to_string())));
+    capacity.extend(devices);
     // The addresses contain no host name, because clients would prefer it and it may not resolve.
     let address = NodeAddress {
         type_: "InternalIP".to_owned(),

@@ -226,6 +226,13 @@ fn add_host_variables(
             "the virtual environment given to the node",
         );
     }
+    for (name, ids) in &sources.devices {
+        env.default_to(
+            name,
+            ids,
+            "the devices of this machine that the container requests",
+        );
+    }
     for (name, value) in &config.env {
         env.default_to(name, value, "given to the node");
     }

@@ -23,6 +23,11 @@ pub(crate) async fn operator(plane: &ControlPlane) {
         Ok("helm") => helm(plane).await,
         _ => kustomize(plane).await,
     }
+    rollout(plane).await;
+}
+
+/// Waits until the pods of the operator are those of its Deployment, and ready.
+pub(crate) async fn rollout(plane: &ControlPlane) {
     let rollout = [
         "rollout",
         "status",

@@ -40,6 +40,7 @@ fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), P
             memory_bytes: 0.0,
         },
         contents: BTreeMap::new(),
+        devices: BTreeMap::new(),
     };
     let names = HostNames {
         namespace: "ns".into(),

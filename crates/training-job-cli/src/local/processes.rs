@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, anyhow, bail};
-use local_node::{LogLine, NodeConfig, Prepared};
+use local_node::{LogLine, NodeConfig, Prepared, devices_of_this_machine};
 
 use crate::kinds::Kinds;
 
@@ -116,6 +116,7 @@ impl ProcessArgs {
         config.venv = self.venv.clone().or(of_workdir);
         config.env = self.variables()?;
         config.mounts = self.mount.iter().cloned().collect();
+        config.devices = devices_of_this_machine();
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
             .iter()

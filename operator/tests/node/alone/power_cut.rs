@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use training_job_testbed::cluster::wait;
 
 use crate::cluster::{cluster, lab};
+use crate::install::{NAMESPACE, rollout};
 use crate::job::{TRAINS, each_pod, small};
 use crate::stage::{Stage, is};
 use crate::times;
@@ -79,4 +80,35 @@ async fn a_taint_releases_the_pods_of_a_dead_node() {
         from,
         again,
     );
+}
+
+#[tokio::test]
+async fn a_flag_releases_the_pods_of_a_dead_node() {
+    let stage = Stage::new("forced").await;
+    let mut job = small("cut");
+    let from = cut(&stage, &mut job).await;
+    let before = stage.pods().get("cut-worker-0").await.unwrap();
+    let add = json!([{
+        "op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--force-delete-after=5s",
+    }]);
+    let deployment = ["deployment/training-operator", "--namespace", NAMESPACE];
+    let patch = ["--type=json", "--patch", &add.to_string()];
+    let patch = [&["patch"], &deployment[..], &patch].concat();
+    stage.plane.kubectl(&patch).await.success();
+    let status = stage.restarted(&job, 1).await;
+    assert_eq!(
+        status["failure"]["reason"], "DeletionByTaintManager",
+        "{status:#}"
+    );
+    lab(&["power", "2"]).await;
+    is_ready("True").await;
+    let (_, again) = stage.prints("cut-worker-0", TRAINS, Some(&before)).await;
+    times::record(
+        "power cut -> trains again, with a flag and power after it",
+        from,
+        again,
+    );
+    let undo = [&["rollout", "undo"], &deployment[..]].concat();
+    stage.plane.kubectl(&undo).await.success();
+    rollout(stage.plane).await;
 }

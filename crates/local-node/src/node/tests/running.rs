@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::fake_api::Bench;
 use super::script;
-use crate::{NodeConfig, NodeEvent, RestartBackoff};
+use crate::{Devices, NodeConfig, NodeEvent, RestartBackoff};
 
 fn terminated(status: &PodStatus, at: usize) -> ContainerStateTerminated {
     status.container_statuses.as_ref().unwrap()[at]
@@ -445,4 +445,54 @@ async fn a_container_that_only_a_cluster_needs_is_skipped() {
     bench.api.create("job-0", "u1", &spec, labels);
     bench.api.phase("job-0", "Succeeded").await;
     assert_eq!(bench.lines(), ["job-0/other: other", "job-0/main: main"]);
+}
+
+#[tokio::test]
+async fn pods_share_the_devices_of_the_machine() {
+    let mut config = NodeConfig::default();
+    let gpu = Devices {
+        ids: vec!["7".to_owned()],
+        variable: "CUDA_VISIBLE_DEVICES".to_owned(),
+    };
+    config.devices.insert("nvidia.com/gpu".to_owned(), gpu);
+    let mut bench = Bench::new(config);
+    let gate = std::env::temp_dir().join(format!("devices-{}", std::process::id()));
+    let pod = |gpus: &str, run: &str| {
+        let mut spec = script("Never", run);
+        spec["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": gpus}});
+        spec
+    };
+    let waits = format!(
+        "echo has $CUDA_VISIBLE_DEVICES; until [ -e {0} ]; do sleep 0.01; done; rm {0}",
+        gate.display()
+    );
+    bench.api.create("first", "u1", &pod("1", &waits), json!({}));
+    bench.api.phase("first", "Running").await;
+    bench.api.create(
+        "second",
+        "u2",
+        &pod("1", "echo has $CUDA_VISIBLE_DEVICES"),
+        json!({}),
+    );
+    bench.api.create(
+        "none",
+        "u3",
+        &script("Never", "echo has [$CUDA_VISIBLE_DEVICES]"),
+        json!({}),
+    );
+    bench.api.phase("none", "Succeeded").await;
+    let status = bench.api.phase("second", "Pending").await;
+    let condition = &status.conditions.unwrap()[0];
+    assert_eq!(
+        (condition.reason.as_deref(), condition.message.as_deref()),
+        (
+            Some("Unschedulable"),
+            Some("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        )
+    );
+    std::fs::write(&gate, "").unwrap();
+    bench.api.phase("second", "Succeeded").await;
+    let mut lines = bench.lines();
+    lines.sort();
+    assert_eq!(lines, ["first: has 7", "none: has []", "second: has 7"]);
 }

@@ -143,7 +143,7 @@ pub(super) fn jobs(kinds: &Kinds) -> Jobs {
 /// Returns a line for each job with settings that its processes do not get.
 fn ignored_settings(config: &NodeConfig, progress: &Progress) -> Vec<String> {
     let jobs: Vec<_> = progress.planned_pods().collect();
-    let is_given = |volume: &str| config.mounts.contains_key(volume);
+    let is_given = |name: &str| config.mounts.contains_key(name) || config.devices.contains_key(name);
     let lines = jobs.iter().filter_map(|(job, pods)| {
         let line = not_applied::line(pods, is_given, |path| path.is_dir())?;
         Some(match jobs.len() {

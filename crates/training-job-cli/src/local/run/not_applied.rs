@@ -6,7 +6,8 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 
 /// Returns the settings without effect in one line, or `None` if there are none. `pods` are those of one job, each with
-/// its role. `is_given` is true for a volume that has a directory here, and `is_directory` for a path that exists here.
+/// its role. `is_given` is true for a volume that has a directory here and for a resource
+/// that has devices, and `is_directory` for a path that exists here.
 pub(super) fn line(
     pods: &[(String, &Pod)],
     is_given: impl Fn(&str) -> bool,
@@ -59,7 +60,7 @@ fn settings(
             .resources
             .iter()
             .flat_map(|resources| resources.limits.iter().flatten());
-        for (resource, quantity) in limits {
+        for (resource, quantity) in limits.filter(|(resource, _)| !is_given(resource)) {
             found.push(match resource.contains('/') {
                 true => format!("{resource} {}", quantity.0),
                 false => format!("{resource} limit {}", quantity.0),
