@@ -11,7 +11,7 @@ use crate::job::{Milestone, Role, TrainingJob, hook};
 
 use super::draft::Draft;
 use super::objects;
-use super::pod_end::{end_of, main_name};
+use super::pod_end::{end_of, ends_by_itself, main_name};
 use super::reasons;
 use super::ttl;
 use super::types::{ChildKind, Deletion};
@@ -159,7 +159,13 @@ pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
 fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let policy = draft.job.policy.clean_pods.clone();
     let stop_running = must_stop_running(policy.clone(), &draft.status);
-    let goes = |pod: &PodRecord| policy == CleanPodPolicy::All || (stop_running && !pod.is_terminal());
+    let by_rules = !draft.job.policy.failure.rules.is_empty();
+    let roles = &draft.job.topology.roles;
+    let runs_on = |pod: &PodRecord| {
+        let role = roles.iter().find(|role| role.may_have(&pod.name));
+        !pod.is_terminal() && !role.is_some_and(|role| ends_by_itself(pod, role, by_rules))
+    };
+    let goes = |pod: &PodRecord| policy == CleanPodPolicy::All || (stop_running && runs_on(pod));
     let observed = draft.observed;
     for pod in observed.pods.values().filter(|p| !p.deleting && goes(p)) {
         draft

@@ -74,6 +74,19 @@ fn is_restarted(role: &Role<'_>, main: &str, end: &Termination, by_rules: bool) 
         || policy == RestartPolicy::OnFailure.as_str() && end.exit_code != 0
 }
 
+/// Returns true if the kubelet ends the pod without a request, because only native sidecars still run.
+pub(super) fn ends_by_itself(pod: &PodRecord, role: &Role<'_>, by_rules: bool) -> bool {
+    let regular = pod.containers.iter();
+    let mut regular = regular
+        .filter(|container| container.kind == ContainerKind::Regular)
+        .peekable();
+    let has_ended = |container: &ContainerRecord| {
+        let end = container.ended.as_ref();
+        end.is_some_and(|end| !is_restarted(role, &container.name, end, by_rules))
+    };
+    regular.peek().is_some() && regular.all(has_ended)
+}
+
 /// Returns the containers whose restarts by the kubelet count for the training: the framework's container, or all
 /// regular containers of a pod without it; and the init containers.
 pub(super) fn counted_containers<'p>(

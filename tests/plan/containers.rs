@@ -111,6 +111,29 @@ fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() 
     );
 }
 
+/// The kubelet ends native sidecars itself. A deleted pod has no log.
+#[test]
+fn a_pod_with_nothing_but_native_sidecars_is_not_cleaned_up() {
+    for (policy, kept) in [("", true), ("cleanPodPolicy: All", false)] {
+        let mut w = with_sidecar("Worker=2", policy, true).started();
+        w.pod("worker-0").main_container_ends(0);
+        w.pod("worker-1").main_container_ends(0);
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Succeeded"]);
+        let names = match kept {
+            true => ["worker-0", "worker-1"],
+            false => ["(worker-0)", "(worker-1)"],
+        };
+        assert_eq!(w.pod_names(), names);
+    }
+    // The kubelet would start this container again.
+    let mut w = with_sidecar("Scheduler=1 Worker=1:OnFailure", "", true).started();
+    w.pod("worker-0").main_container_ends(3);
+    w.pod("scheduler-0").main_container_ends(0);
+    w.reconcile();
+    assert_eq!(w.pod_names(), ["scheduler-0", "(worker-0)"]);
+}
+
 #[test]
 fn a_container_that_cannot_start_keeps_no_replica_from_ending() {
     for (code, state) in [(0, "Succeeded"), (3, "Failed")] {
