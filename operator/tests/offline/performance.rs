@@ -210,7 +210,7 @@ Three programs do the same work in turn: they create the services and pods of jo
 
 | program | what it is |
 |---|---|
-| this operator | `training-operator run`, a release build. From the next run on, `make bench` measures the program of the image |
+| this operator | `training-operator run`, the program of the image |
 | Go, unlimited | the Kubeflow training operator v1.8.1 without its client's limit of 20 calls per second, and with 8 jobs reconciled at a time |
 | plain writer | a program that only sends the necessary calls, {in_flight} at a time, and has no watch: the least that the work costs |
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use training_job_testbed::cluster::wait;
 
 use crate::cluster::cluster;
-use crate::job::{RUN, TRAINS, pod, script, small};
+use crate::job::{RUN, TRAINS, each_pod, pod, script, small};
 use crate::stage::{Stage, is};
 
 async fn has_pressure(pressure: &str) {
@@ -29,6 +29,10 @@ async fn the_pod_that_fills_a_disk_is_evicted_and_the_job_goes_on() {
     let fill = "[ -e /mark/file ] || { touch /mark/file; dd if=/dev/zero of=/scratch/file bs=1M; }";
     script(&mut job, "Worker", &format!("{fill}; {RUN}"));
     job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = json!(1);
+    // The kubelet evicts another pod first if it has not yet measured what the worker wrote.
+    each_pod(&mut job, |pod| {
+        pod["nodeSelector"] = json!({"kubernetes.io/hostname": "node-1"})
+    });
     let worker = pod(&mut job, "Worker");
     worker["nodeSelector"] = json!({"kubernetes.io/hostname": "node-2"});
     worker["containers"][0]["volumeMounts"] = json!([
