@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use training_job_cli::{Install, Kinds, Manual, Review, exit};
+use training_job_cli::{Install, Kinds, Kubectl, Manual, Review, exit};
 use training_job_controller::process::Program;
 
 use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
@@ -72,6 +72,9 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
     let kinds = kinds();
+    if Kubectl::is_called(std::env::args_os()) {
+        return Kubectl::main(program(&kinds), &kinds);
+    }
     program(&kinds).install();
     exit::code(|| match Cli::parse().command {
         Command::Run(arguments) => Ok(run::run(&arguments, &kinds)),

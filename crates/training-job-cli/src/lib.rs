@@ -19,6 +19,7 @@ pub mod cluster;
 mod controller_config;
 mod diff;
 pub mod doctor;
+mod duration;
 pub mod exit;
 mod explain;
 #[cfg(feature = "__fuzzing")]
@@ -27,6 +28,7 @@ pub mod fuzzing;
 mod help;
 mod install;
 mod kinds;
+mod kubectl;
 mod kustomization;
 mod line_diff;
 mod local;
@@ -48,6 +50,7 @@ pub use exit::Failure;
 pub use help::help;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
+pub use kubectl::Kubectl;
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};
 pub use manual::Manual;
