@@ -6,6 +6,7 @@
 mod connection;
 mod events;
 mod list;
+mod logs;
 mod observe;
 pub(crate) mod outline;
 mod output;
@@ -19,6 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use kube::runtime::watcher;
 use training_job_controller::process::Program;
 
 use crate::exit;
@@ -57,6 +59,7 @@ struct Arguments {
 enum Verb {
     List(list::Args),
     Status(status::Args),
+    Logs(logs::Args),
 }
 
 /// The kubectl plugin `training`: the program under the name `kubectl-training`.
@@ -87,6 +90,20 @@ impl Kubectl {
         exit::code(|| match &arguments.verb {
             Verb::List(arguments) => list::run(arguments, kinds),
             Verb::Status(arguments) => status::run(arguments, kinds),
+            Verb::Logs(arguments) => logs::run(arguments, kinds),
         })
+    }
+}
+
+/// Returns the error of a watch if it is about rights. A watch continues by itself after other errors.
+fn watch_error(error: watcher::Error, resource: &str) -> anyhow::Result<()> {
+    let denied = match error {
+        watcher::Error::InitialListFailed(error) if observe::is_forbidden(&error) => Some(("list", error)),
+        watcher::Error::WatchStartFailed(error) if observe::is_forbidden(&error) => Some(("watch", error)),
+        _ => None,
+    };
+    match denied {
+        Some((verb, error)) => Err(observe::explained(error, verb, resource)),
+        None => Ok(()),
     }
 }
