@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "follow")]
     previous: bool,
     /// Only lines of this last time, such as 10m or 1h30m.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
     since: Option<SignedDuration>,
     /// Only this number of last lines of each replica.
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(i64).range(0..))]
@@ -91,14 +91,6 @@ pub(crate) struct Args {
     max_log_requests: u16,
     #[command(flatten)]
     connection: ConnectionArgs,
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let parsed = text
-        .parse::<SignedDuration>()
-        .ok()
-        .filter(|duration| !duration.is_negative());
-    parsed.ok_or_else(|| "must be a duration such as 15s or 1h30m".to_owned())
 }
 
 /// The number of replicas whose whole logs are printed by default.

@@ -1,5 +1,6 @@
 //! The parts of a job that views show, independent of the kind's Rust type.
 
+use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::job::ReplicaNames;
@@ -13,6 +14,8 @@ pub(crate) struct Outline {
     /// In the order of the framework. Roles with 0 replicas are included.
     pub(crate) roles: Vec<RoleOutline>,
     pub(crate) policy: Policy,
+    /// The path of the field that suspends the job, such as `spec.runPolicy.suspend`.
+    pub(crate) suspend_field: String,
 }
 
 /// A role of a valid job.
@@ -28,6 +31,8 @@ pub(crate) struct RoleOutline {
     pub(crate) restart_policy: String,
     /// The container whose end is the end of the replica.
     pub(crate) main_container: Option<String>,
+    /// The pod spec of the role's template, as the job has it.
+    pub(crate) pod: PodSpec,
 }
 
 impl RoleOutline {
@@ -59,8 +64,10 @@ pub(crate) fn outline<J: TrainingJob>(object: &Value) -> (JobStatus, Result<Outl
                 names: role.names.clone(),
                 restart_policy: role.restart_policy.as_str().to_owned(),
                 main_container: role.main_container().map(|container| container.name.clone()),
+                pod: role.template().spec.clone().unwrap_or_default(),
             })
             .collect(),
+        suspend_field: job.run_policy_field("suspend"),
         policy: valid.policy,
     });
     (status, outline)

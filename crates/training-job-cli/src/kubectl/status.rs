@@ -1,7 +1,7 @@
 //! `status`: a job as a tree.
 
 mod next;
-mod tree;
+pub(super) mod tree;
 
 use std::process::ExitCode;
 

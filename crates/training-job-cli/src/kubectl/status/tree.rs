@@ -55,7 +55,7 @@ impl Node {
 }
 
 /// Returns the tree with terminal styles. `is_wide` prints each replica and its node.
-pub(super) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
+pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
     let job = &view.job;
     let bold = Style::new().bold();
     let mut parts = vec![format!(
