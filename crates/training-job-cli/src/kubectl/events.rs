@@ -30,7 +30,6 @@ Examples:
 
 Rights (in the namespace):
   get   jobs
-  list  pods
   list  events
 
 Exit codes:

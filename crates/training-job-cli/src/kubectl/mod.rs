@@ -19,6 +19,8 @@ mod replicas;
 mod situation;
 mod status;
 mod target;
+#[cfg(test)]
+mod tests;
 mod top;
 mod wait;
 

@@ -42,7 +42,7 @@ pub(crate) struct StoredJob {
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedJob {
     pub(crate) job: StoredJob,
-    /// In the order of the API server, which is that of the names.
+    /// By name.
     pub(crate) pods: Vec<Pod>,
     pub(crate) services: Vec<Service>,
     /// The events about the job and its pods, the oldest first. Events of deleted pods are included.
@@ -52,9 +52,10 @@ pub(crate) struct ObservedJob {
     pub(crate) now: Timestamp,
 }
 
-/// The objects to read in addition to the job and its pods.
+/// The objects to read in addition to the job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
+    pub(crate) pods: bool,
     pub(crate) services: bool,
     pub(crate) events: bool,
 }
@@ -205,7 +206,7 @@ pub(crate) async fn list(
 /// A list failed for another reason than missing rights.
 pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> anyhow::Result<ObservedJob> {
     let selector = job.selector();
-    let pods = of_job::<Pod>(client, &job, Some(&selector), true);
+    let pods = of_job::<Pod>(client, &job, Some(&selector), parts.pods);
     let services = of_job::<Service>(client, &job, Some(&selector), parts.services);
     let events = of_job::<Event>(client, &job, None, parts.events);
     let (pods, services, events) = futures::try_join!(pods, services, events)?;

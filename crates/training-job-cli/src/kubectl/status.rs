@@ -105,6 +105,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &connection.client,
             job,
             Parts {
+                pods: true,
                 events: true,
                 ..Parts::default()
             },
