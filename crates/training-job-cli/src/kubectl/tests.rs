@@ -9,7 +9,7 @@ use training_job_pytorch::PyTorchJob;
 use crate::kinds::Kinds;
 
 use super::list::{JobRow, table};
-use super::observe::{ObservedJob, StoredJob};
+use super::observe::{ObservedJob, StoredJob, keep_events_of};
 use super::status::{StatusView, tree};
 use super::target::{Target, only};
 use super::{describe, events, top};
@@ -324,7 +324,7 @@ fn the_events_of_a_job_include_those_of_its_deleted_pods() {
         ),
         event("MXJob", "train", "train", "2026-01-01T00:00:01Z"),
     ];
-    events::keep_events_of(&observed.job, &observed.pods, &mut all);
+    keep_events_of(&observed.job, &observed.pods, &mut all);
     insta::assert_snapshot!("events", events::table(&all, now()));
 }
 

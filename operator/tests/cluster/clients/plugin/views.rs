@@ -39,7 +39,7 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
     for part in [
         "MXJob plugin-views",
         "Worker 2/2 ready, restartPolicy ExitCode",
-        "├─ Root cause",
+        "├─ Last failure",
         "worker-1: exit 137",
         "restarts 1",
         "kubectl training explain MXJob/spirals",
@@ -84,7 +84,10 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
         assert!(described.contains(part), "{part} in\n{described}");
     }
     let explained = run(&stage, &["explain", "spirals"]).await.success();
-    assert!(explained.contains("Success: the job succeeds"), "{explained}");
+    assert!(
+        explained.contains("Success: when scheduler-0 has ended"),
+        "{explained}"
+    );
     let top = run(&stage, &["top", "spirals"]).await;
     assert!(top.stderr.contains("metrics.k8s.io"), "{}", top.stderr);
     assert!(top.success().starts_with("REPLICA"));
