@@ -139,6 +139,13 @@ write_files() {
         cp target/image/licenses.txt "$content/LICENSES-OF-DEPENDENCIES.txt"
         pack "$out/$name-linux-$arch.tar.gz" "$content"
     done
+    # The manifest of the kubectl plugin names the archives.
+    krew=$out/$name-krew.yaml
+    sed -e '/^#/d' -e "s/VERSION/$version/g" manifests/krew/training.yaml >"$krew"
+    for arch in amd64 arm64; do
+        sum=$(sha256sum "$out/$name-linux-$arch.tar.gz" | cut -d ' ' -f 1)
+        sed -i "/linux-$arch.tar.gz/{n;s/SHA256/$sum/}" "$krew"
+    done
     "${HELM:-helm}" package manifests/helm/training-operator --destination "$out" >/dev/null
     # Beside the programs, the name that Helm gives the file would not show that it is a chart.
     mv "$out/$name.tgz" "$out/$name-chart.tgz"

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-#[cfg(feature = "local")]
-use training_job_cli::Local;
 use training_job_cli::{Install, Kinds, Manual, Review, exit};
+#[cfg(feature = "local")]
+use training_job_cli::{Kubectl, Local};
 use training_job_controller::process::Program;
 
 use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
@@ -85,6 +85,10 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
     let kinds = kinds();
+    #[cfg(feature = "local")]
+    if Kubectl::is_called(std::env::args_os()) {
+        return Kubectl::main(program(&kinds), &kinds);
+    }
     program(&kinds).install();
     exit::code(|| match Cli::parse().command {
         Command::Run(arguments) => Ok(run::run(&arguments, &kinds)),

@@ -22,6 +22,7 @@ use serde_json::Value;
 use gang::Members;
 pub(crate) use pod::kubelet_policy;
 pub use pod::pod;
+pub use requests::of_pod as pod_requests;
 use service::common;
 pub use service::service;
 pub use warnings::warnings;

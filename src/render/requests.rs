@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource;
 use kube_schema::quantity::Quantity;
 
 /// Amounts by the name of the resource.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Returns the requests of a pod. For each resource it is the larger of its containers' sum and the highest request
 /// during the start, plus the overhead of the pod.
@@ -15,7 +15,7 @@ pub(super) type Amounts = BTreeMap<String, Quantity>;
 /// Sidecars count as containers. During the start, an init container counts with the sidecars that were started
 /// before it. A limit is the request of a resource that has no request. Resources of the pod as a whole replace the
 /// requests of its containers.
-pub(super) fn of_pod(spec: &PodSpec) -> Amounts {
+pub fn of_pod(spec: &PodSpec) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
     for container in spec.init_containers.iter().flatten() {

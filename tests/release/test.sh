@@ -32,6 +32,12 @@ tar -xzf "$files/training-operator-$version-linux-amd64.tar.gz" -C "$work"
 "$work/training-operator" local run --help >"$work/help" || fail 'the program for download has no local commands'
 grep -q "image: ghcr.io/training-job/training-operator:$version$" "$files/training-operator-$version-manifests.yaml" ||
     fail 'the manifests name another image'
+# The manifest for krew has the sums of the archives, whose program is the plugin under its name.
+sed -n 's/^ *sha256: //p' "$files/training-operator-$version-krew.yaml" >"$work/sums"
+(cd $files && sha256sum "training-operator-$version-linux-amd64.tar.gz" "training-operator-$version-linux-arm64.tar.gz") |
+    cut -d ' ' -f 1 | diff - "$work/sums" || fail 'the manifest for krew has other sums'
+ln -s training-operator "$work/kubectl-training"
+"$work/kubectl-training" list --help >"$work/help" || fail 'the program for download is no plugin'
 
 # A push to no registry fails, and has built crane.
 ! REGISTRY=127.0.0.1:1/training-job tools/release.sh push 2>"$work/refused" || fail 'a push without a registry succeeds'

@@ -11,6 +11,7 @@ use crate::exit;
 use crate::help::help;
 use crate::install::Install;
 use crate::kinds::Kinds;
+use crate::kubectl::Kubectl;
 use crate::local::Local;
 use crate::manual::Manual;
 use crate::review::Review;
@@ -90,7 +91,11 @@ impl Cli {
     pub fn main(self) -> ExitCode {
         let Self { program, kinds } = self;
         let version = program.version;
-        program.kinds(&kinds.dyn_kinds()).install();
+        let program = program.kinds(&kinds.dyn_kinds());
+        if Kubectl::is_called(std::env::args_os()) {
+            return Kubectl::main(program, &kinds);
+        }
+        program.install();
         let command = || match version {
             Some(version) => Arguments::command().version(version),
             None => Arguments::command(),

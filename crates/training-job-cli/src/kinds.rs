@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use local_node::AdjustEnv;
 use serde_json::Value;
 use training_job::admission::DefinitionError;
+use training_job::api::JobStatus;
 use training_job::api::labels::{Keys, OPERATOR_NAME};
 use training_job::{FieldErrors, Settings, TrainingJob};
 use training_job_controller::DynKind;
@@ -19,6 +20,7 @@ use crate::diff::planned::planned_objects;
 use crate::doctor::installation::Installation;
 use crate::explain::dry_run::timeline;
 use crate::explain::timeline::JobTimeline;
+use crate::kubectl::outline::{Outline, outline};
 
 /// The kinds of job of a program, in the order of its help texts, with their history.
 #[derive(Clone, Debug)]
@@ -99,6 +101,20 @@ impl Kinds {
         exact.or_else(|| self.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)))
     }
 
+    /// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.
+    pub(crate) fn of_argument(&self, name: &str) -> Option<Rc<Kind>> {
+        let is_named = |kind: &&Rc<Kind>| {
+            let plural = &kind.resource.plural;
+            let full = format!("{plural}.{}", kind.resource.group);
+            let with_group = format!("{}.{}", kind.name(), kind.resource.group);
+            [kind.name(), plural, &full, &with_group]
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(name))
+        };
+        let exact = self.iter().find(|kind| kind.name() == name);
+        exact.or_else(|| self.iter().find(is_named)).cloned()
+    }
+
     /// Returns the kinds that an installation has unless others are named.
     pub(crate) fn installed_by_default(&self) -> impl Iterator<Item = &Rc<Kind>> {
         self.iter()
@@ -150,6 +166,8 @@ pub struct Kind {
     pub(crate) fields: fn(job: &Value, settings: &Settings) -> Result<Fields, FieldErrors>,
     /// Plans the objects of a job in a cluster, other than services and pods.
     pub(crate) planned_objects: PlannedObjects,
+    /// Returns the status of a stored job, and the parts of its spec that views show.
+    pub(crate) outline: fn(job: &Value) -> (JobStatus, Result<Outline, FieldErrors>),
 }
 
 impl Kind {
@@ -161,6 +179,7 @@ impl Kind {
             timeline: timeline::<J>,
             fields: fields::<J>,
             planned_objects: planned_objects::<J>,
+            outline: outline::<J>,
         }
     }
 

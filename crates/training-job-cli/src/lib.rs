@@ -20,6 +20,7 @@ pub mod cluster;
 mod controller_config;
 mod diff;
 pub mod doctor;
+mod duration;
 pub mod exit;
 mod explain;
 #[cfg(feature = "__fuzzing")]
@@ -28,6 +29,7 @@ pub mod fuzzing;
 mod help;
 mod install;
 mod kinds;
+mod kubectl;
 mod kustomization;
 mod line_diff;
 mod local;
@@ -49,6 +51,7 @@ pub use exit::Failure;
 pub use help::help;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
+pub use kubectl::Kubectl;
 pub use local::Local;
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};

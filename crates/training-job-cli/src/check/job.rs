@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kube::api::DynamicObject;
+use serde::Serialize;
 use serde_json::Value;
 use training_job::Settings;
 
@@ -27,7 +27,7 @@ impl Job {
     ///
     /// # Errors
     /// The stored job is invalid.
-    pub(crate) fn stored(kind: Rc<Kind>, object: &DynamicObject, origin: String) -> anyhow::Result<Self> {
+    pub(crate) fn stored(kind: Rc<Kind>, object: &impl Serialize, origin: String) -> anyhow::Result<Self> {
         let checked = kind.check(&serde_json::to_value(object)?);
         let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
         Ok(Self {

@@ -1,7 +1,6 @@
 //! Reads jobs of a cluster.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use anyhow::{Context, bail};
 use kube::Client;
@@ -10,7 +9,7 @@ use kube::api::{Api, DynamicObject};
 use crate::check::Job;
 use crate::cluster::{run_with_client, with_timeout};
 use crate::exit::Failure;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 
 use super::Args;
 
@@ -37,7 +36,7 @@ async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -
             kinds[0].name().to_lowercase()
         );
     };
-    let Some(kind) = kind_named(kinds, kind) else {
+    let Some(kind) = kinds.of_argument(kind) else {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         bail!("unknown kind {kind}; use one of {}", names.join(", "));
     };
@@ -53,17 +52,4 @@ async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -
         );
     };
     Job::stored(kind, &stored, origin)
-}
-
-/// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.
-fn kind_named(kinds: &Kinds, name: &str) -> Option<Rc<Kind>> {
-    let is_named = |kind: &&Rc<Kind>| {
-        let plural = &kind.resource.plural;
-        let full = format!("{plural}.{}", kind.resource.group);
-        [kind.name(), plural, &full]
-            .iter()
-            .any(|own| own.eq_ignore_ascii_case(name))
-    };
-    let exact = kinds.iter().find(|kind| kind.name() == name);
-    exact.or_else(|| kinds.iter().find(is_named)).cloned()
 }

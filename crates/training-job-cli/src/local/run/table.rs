@@ -1,6 +1,8 @@
 //! The layout of tables of replicas (pure). The live table has a line for each job, a row for each role and a row for
 //! each replica in trouble, and takes at most a third of the screen.
 
+use crate::duration::short_time;
+
 /// The share of the screen's rows that the live table may take.
 const SCREEN_SHARE: usize = 3;
 
@@ -203,15 +205,6 @@ fn shorten_phase(parts: &[String], width: usize) -> String {
     let fits = |text: &&String| text.chars().count() <= width;
     let first = parts.first().cloned().unwrap_or_default();
     texts.iter().find(fits).cloned().unwrap_or(first)
-}
-
-/// Returns a time in at most two units: `45s`, `4m10s`, `1h02m`.
-pub(super) fn short_time(seconds: i64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
-    }
 }
 
 #[cfg(test)]

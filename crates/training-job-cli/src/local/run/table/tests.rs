@@ -161,8 +161,3 @@ fn the_summary_has_all_replicas_and_columns() {
         ]
     );
 }
-
-#[test]
-fn times_have_at_most_two_units() {
-    assert_eq!([45, 250, 3_720].map(short_time), ["45s", "4m10s", "1h02m"]);
-}

@@ -1,0 +1,71 @@
+//! `explain`: the rules of a job of the cluster.
+
+use std::process::ExitCode;
+
+use crate::check::Job;
+use crate::exit::Failure;
+use crate::explain::explain;
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::settings::SettingsArgs;
+use crate::write;
+
+use super::connection::{ConnectionArgs, connect};
+use super::observe::{StoredJob, find};
+use super::output::{Output, print_value};
+
+const HELP: &str = "\
+The answers are computed: the operator's planner runs on the job with simulated failures. Settings of the cluster's
+operator that change them are flags.
+
+Examples:
+  {program} explain train
+  {program} explain train --gang-scheduler-name volcano
+
+Rights (in the namespace):
+  get  jobs
+
+Exit codes:
+  0  the job is explained
+  2  no such job, an invalid job, or bad usage";
+
+/// Describe how a job starts, succeeds, and reacts to each kind of failure.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub(crate) struct Args {
+    /// The job, as NAME or KIND/NAME.
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// Returns the job for the commands that check jobs.
+///
+/// # Errors
+/// The job is invalid.
+fn checked(stored: &StoredJob) -> anyhow::Result<Job> {
+    let origin = format!("{} {}/{}", stored.kind.name(), stored.namespace(), stored.name());
+    Job::stored(stored.kind.clone(), &stored.object, origin)
+}
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let settings = arguments.settings.read()?;
+    let (stored, job) = connect(&arguments.connection, async |connection| {
+        let stored = find(&connection, kinds, &arguments.job).await?;
+        let job = checked(&stored)?;
+        Ok((stored, job))
+    })?;
+    let explanation = explain(&job, &settings)?;
+    match arguments.output {
+        Output::Name => write::print(&format!("{}\n", stored.resource_name()))?,
+        Output::Json | Output::Yaml => print_value(arguments.output, &explanation)?,
+        Output::Text | Output::Wide => write::print(&explanation.text())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,247 @@
+//! `list`: one line for each job.
+
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::duration::short_time;
+use crate::exit::Failure;
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::report::note;
+use crate::table::Table;
+use crate::write;
+
+use super::connection::{ConnectionArgs, connect};
+use super::observe::{self, StoredJob};
+use super::output::{Output, print_value};
+use super::situation::RoleCount;
+
+const HELP: &str = "\
+READY counts the replicas of a role that are ready, or that run if no role of the kind waits for readiness. WHY is the
+root cause of a failed job, the failure after which a running job restarted, or the reason why no replica runs. Kinds
+that are not installed are left out.
+
+Examples:
+  {program} list
+  {program} list mxjob pytorchjob -n ml
+  {program} list -A -l team=vision -o wide
+  {program} list -A --state Failed -o name
+
+Rights (in the namespace, or in all with -A):
+  list  jobs
+
+Exit codes:
+  0  the jobs are listed, or there are none
+  2  a cluster that cannot be read, or bad usage";
+
+/// List jobs of all kinds: state, ready replicas, restarts, age, duration, and why they wait or failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub(crate) struct Args {
+    /// Only jobs of these kinds.
+    #[arg(value_name = "KIND")]
+    kinds: Vec<String>,
+    /// The jobs of all namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Only jobs with these labels, such as team=vision.
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+    /// Only jobs in these states, such as Failed; can be repeated.
+    #[arg(long, value_name = "STATE", ignore_case = true)]
+    state: Vec<String>,
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// A job as a line of the list.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobRow {
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) state: &'static str,
+    pub(crate) roles: Vec<RoleCount>,
+    pub(crate) restarts: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restart_limit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) created: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) started: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) finished: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) duration_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) why: String,
+    /// The resource and name, as kubectl prints them.
+    pub(crate) resource: String,
+    #[serde(skip)]
+    age_seconds: Option<i64>,
+}
+
+impl JobRow {
+    pub(crate) fn new(job: &StoredJob, now: Timestamp) -> Self {
+        let status = &job.status;
+        Self {
+            kind: job.kind.name().to_owned(),
+            namespace: job.namespace().to_owned(),
+            name: job.name().to_owned(),
+            state: job.state(),
+            roles: job.role_counts(),
+            restarts: status.restart_count,
+            restart_limit: job.restart_limit(),
+            created: job.created(),
+            started: status.start_time.as_ref().map(|time| time.0),
+            finished: status.completion_time.as_ref().map(|time| time.0),
+            duration_seconds: job.duration(now),
+            why: job.why(),
+            resource: job.resource_name(),
+            age_seconds: job.age(now),
+        }
+    }
+
+    /// Returns `2/3`, or `2` if restarts have no limit.
+    pub(crate) fn restarts(&self) -> String {
+        match (self.restarts, self.restart_limit) {
+            (restarts, Some(limit)) => format!("{restarts}/{limit}"),
+            (restarts, None) => restarts.to_string(),
+        }
+    }
+}
+
+/// Returns the jobs as a table. The namespace is a column if jobs of all namespaces are listed.
+pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> String {
+    let mut table = Table::new(&[
+        "NAMESPACE",
+        "KIND",
+        "NAME",
+        "STATE",
+        "READY",
+        "RESTARTS",
+        "AGE",
+        "DURATION",
+        "WHY",
+        "STARTED",
+        "FINISHED",
+    ]);
+    let text = |seconds: Option<i64>| seconds.map(short_time).unwrap_or_default();
+    let wide = |time: Option<Timestamp>| {
+        time.filter(|_| is_wide)
+            .map(|time| time.to_string())
+            .unwrap_or_default()
+    };
+    for row in rows {
+        let roles: Vec<String> = row.roles.iter().map(RoleCount::text).collect();
+        table.row(
+            [
+                match has_namespace {
+                    true => row.namespace.clone(),
+                    false => String::new(),
+                },
+                row.kind.clone(),
+                row.name.clone(),
+                row.state.to_owned(),
+                roles.join(", "),
+                row.restarts(),
+                text(row.age_seconds),
+                text(row.duration_seconds),
+                match is_wide {
+                    true => row.why.clone(),
+                    false => shortened(&row.why),
+                },
+                wide(row.started),
+                wide(row.finished),
+            ]
+            .map(one_line),
+        );
+    }
+    table.to_string()
+}
+
+const MAX_WHY: usize = 60;
+
+/// Returns the beginning of a reason that would make a line too long.
+fn shortened(why: &str) -> String {
+    match why.char_indices().nth(MAX_WHY) {
+        Some((end, _)) => format!("{}…", &why[..end]),
+        None => why.to_owned(),
+    }
+}
+
+fn one_line(cell: String) -> String {
+    cell.replace(['\n', '\r', '\t'], " ")
+}
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let mut wanted = Vec::new();
+    for name in &arguments.kinds {
+        let kind = kinds.of_argument(name).ok_or_else(|| {
+            let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            Failure::new(
+                "KIND",
+                format!("unknown kind {name:?}; use one of {}", names.join(", ")),
+            )
+        })?;
+        wanted.push(kind);
+    }
+    if wanted.is_empty() {
+        wanted = kinds.to_vec();
+    }
+    let (jobs, denied, namespace) = connect(&arguments.connection, async |connection| {
+        let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
+        let (jobs, denied) = observe::list(
+            &connection.client,
+            namespace,
+            arguments.selector.as_deref(),
+            &wanted,
+        )
+        .await?;
+        Ok((jobs, denied, namespace.map(str::to_owned)))
+    })?;
+    let now = Timestamp::now();
+    let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
+    if !arguments.state.is_empty() {
+        rows.retain(|row| {
+            arguments
+                .state
+                .iter()
+                .any(|state| state.eq_ignore_ascii_case(row.state))
+        });
+    }
+    rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
+    if !denied.is_empty() {
+        note(&format!(
+            "left out, because you are not allowed to list them: {}",
+            denied.join(", ")
+        ));
+    }
+    match arguments.output {
+        Output::Name => {
+            let names: String = rows.iter().map(|row| format!("{}\n", row.resource)).collect();
+            write::print(&names)?;
+        }
+        Output::Json | Output::Yaml => print_value(arguments.output, &serde_json::json!({"jobs": rows}))?,
+        Output::Text | Output::Wide if rows.is_empty() => match &namespace {
+            Some(namespace) => note(&format!(
+                "no jobs in namespace {namespace}; -A lists those of all namespaces"
+            )),
+            None => note("no jobs in any namespace"),
+        },
+        Output::Text | Output::Wide => {
+            write::print(&table(
+                &rows,
+                namespace.is_none(),
+                arguments.output == Output::Wide,
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

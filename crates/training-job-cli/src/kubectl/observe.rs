@@ -1,0 +1,370 @@
+//! Reads jobs and their objects from a cluster, in few large lists.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use anyhow::anyhow;
+use futures::future::{join_all, try_join_all};
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Event, Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use training_job::FieldErrors;
+use training_job::api::JobStatus;
+use training_job::api::labels::OPERATOR_NAME;
+
+use crate::cluster::with_timeout;
+use crate::kinds::{Kind, Kinds};
+
+use super::connection::Connection;
+use super::outline::Outline;
+use super::target::{Target, only};
+
+/// The size of a page. Larger pages cost the API server more memory at once, and smaller ones more round trips.
+const MAX_PAGE_ITEMS: u32 = 500;
+
+/// A job of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredJob {
+    pub(crate) kind: Rc<Kind>,
+    /// The object with its apiVersion and kind.
+    pub(crate) object: Value,
+    pub(crate) status: JobStatus,
+    /// The errors are those of an invalid job.
+    pub(crate) outline: Result<Outline, FieldErrors>,
+}
+
+/// A job with its objects at a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct ObservedJob {
+    pub(crate) job: StoredJob,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) services: Vec<Service>,
+    /// The events about the job and its pods, the oldest first. Events of deleted pods are included.
+    pub(crate) events: Vec<Event>,
+    /// The resources that the user may not list.
+    pub(crate) forbidden: Vec<&'static str>,
+    pub(crate) now: Timestamp,
+}
+
+/// The objects to read in addition to the job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) pods: bool,
+    pub(crate) services: bool,
+    pub(crate) events: bool,
+}
+
+impl StoredJob {
+    pub(crate) fn new(kind: &Rc<Kind>, stored: &DynamicObject) -> anyhow::Result<Self> {
+        let mut object = serde_json::to_value(stored)?;
+        // Items of a list lack their apiVersion and kind.
+        object["apiVersion"] = kind.resource.api_version.clone().into();
+        object["kind"] = kind.resource.kind.clone().into();
+        Ok(Self::of_value(kind, object))
+    }
+
+    pub(crate) fn of_value(kind: &Rc<Kind>, object: Value) -> Self {
+        let (status, outline) = (kind.outline)(&object);
+        Self {
+            kind: kind.clone(),
+            object,
+            status,
+            outline,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.metadata("name")
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.metadata("namespace")
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        self.metadata("uid")
+    }
+
+    fn metadata(&self, field: &str) -> &str {
+        self.object["metadata"][field].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        self.metadata("creationTimestamp").parse().ok()
+    }
+
+    /// Returns `mxjob.kubeflow.org/train`, as kubectl names objects.
+    pub(crate) fn resource_name(&self) -> String {
+        let resource = &self.kind.resource;
+        format!(
+            "{}.{}/{}",
+            resource.kind.to_lowercase(),
+            resource.group,
+            self.name()
+        )
+    }
+
+    /// Returns the argument that names the job in any namespace with jobs of the same name.
+    pub(crate) fn argument(&self) -> String {
+        let kind = self.kind.name();
+        // The kinds of 2017 differ from today's in case only.
+        format!("{kind}/{}", self.name())
+    }
+
+    /// Returns the label selector of the job's objects.
+    pub(crate) fn selector(&self) -> String {
+        let framework = &self.kind.framework;
+        let job_name = framework.keys().job_name();
+        format!(
+            "{OPERATOR_NAME}={},{job_name}={}",
+            framework.controller,
+            self.name()
+        )
+    }
+}
+
+/// Returns the job that an argument names.
+///
+/// # Errors
+/// There is no such job, there are several, or the user may not read it.
+pub(crate) async fn find(
+    connection: &Connection,
+    kinds: &Kinds,
+    argument: &str,
+) -> anyhow::Result<StoredJob> {
+    let target = Target::parse(argument, kinds)?;
+    let namespace = &connection.namespace;
+    let get = async |kind: Rc<Kind>| {
+        let api = Api::<DynamicObject>::namespaced_with(connection.client.clone(), namespace, &kind.resource);
+        (with_timeout(api.get_opt(&target.name)).await, kind)
+    };
+    let mut found = Vec::new();
+    let mut denied = Vec::new();
+    for (response, kind) in join_all(target.kinds.iter().cloned().map(get)).await {
+        match response? {
+            Ok(Some(object)) => found.push(StoredJob::new(&kind, &object)?),
+            Ok(None) => {}
+            Err(error) if is_forbidden(&error) => denied.push(kind),
+            Err(error) => return Err(explained(error, "get", &kind.resource.plural)),
+        }
+    }
+    if found.is_empty()
+        && let Some(kind) = denied.first()
+    {
+        let plural = full_plural(&kind.resource);
+        return Err(forbidden("get", &plural, Some(namespace)));
+    }
+    only(found, &target.name, namespace, StoredJob::argument)
+}
+
+/// Returns the jobs of all kinds, by kind and name, and the kinds that the user may not list. Kinds that are not
+/// installed have no jobs.
+pub(crate) async fn list(
+    client: &Client,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+    kinds: &[Rc<Kind>],
+) -> anyhow::Result<(Vec<StoredJob>, Vec<String>)> {
+    let of_kind = async |kind: &Rc<Kind>| {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind.resource),
+            None => Api::all_with(client.clone(), &kind.resource),
+        };
+        match pages(&api, selector).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok((Vec::new(), None)),
+            Err(error) if is_forbidden(&error) => Ok((Vec::new(), Some(full_plural(&kind.resource)))),
+            Err(error) => Err(explained(error, "list", &kind.resource.plural)),
+            Ok(objects) => {
+                let jobs = objects.iter().map(|object| StoredJob::new(kind, object));
+                Ok((jobs.collect::<anyhow::Result<Vec<_>>>()?, None))
+            }
+        }
+    };
+    let (mut jobs, mut denied) = (Vec::new(), Vec::new());
+    for (of_kind, forbidden) in try_join_all(kinds.iter().map(of_kind)).await? {
+        jobs.extend(of_kind);
+        denied.extend(forbidden);
+    }
+    if jobs.is_empty()
+        && denied.len() == kinds.len()
+        && let Some(plural) = denied.first()
+    {
+        return Err(forbidden("list", plural, namespace));
+    }
+    Ok((jobs, denied))
+}
+
+/// Reads the objects of a job.
+///
+/// # Errors
+/// A list failed for another reason than missing rights.
+pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> anyhow::Result<ObservedJob> {
+    let selector = job.selector();
+    let pods = of_job::<Pod>(client, &job, Some(&selector), parts.pods);
+    let services = of_job::<Service>(client, &job, Some(&selector), parts.services);
+    let events = of_job::<Event>(client, &job, None, parts.events);
+    let (pods, services, events) = futures::try_join!(pods, services, events)?;
+    let lists = [
+        ("pods", pods.is_none()),
+        ("services", services.is_none()),
+        ("events", events.is_none()),
+    ];
+    let forbidden = lists
+        .into_iter()
+        .filter_map(|(name, denied)| denied.then_some(name))
+        .collect();
+    let is_own = |meta: &ObjectMeta| {
+        let mut owners = meta.owner_references.iter().flatten();
+        owners.any(|owner| owner.controller == Some(true) && owner.uid == job.uid())
+    };
+    let mut pods = pods.unwrap_or_default();
+    pods.retain(|pod| is_own(&pod.metadata));
+    let mut services = services.unwrap_or_default();
+    services.retain(|service| is_own(&service.metadata));
+    let mut events = events.unwrap_or_default();
+    keep_events_of(&job, &pods, &mut events);
+    Ok(ObservedJob {
+        job,
+        pods,
+        services,
+        events,
+        forbidden,
+        now: Timestamp::now(),
+    })
+}
+
+/// Keeps the events about a job and its pods, and sorts them by time. Pods that exist no more are recognized by their
+/// names, because an event has no labels.
+pub(super) fn keep_events_of(job: &StoredJob, pods: &[Pod], events: &mut Vec<Event>) {
+    let uids: BTreeSet<&str> = pods
+        .iter()
+        .filter_map(|pod| pod.metadata.uid.as_deref())
+        .chain([job.uid()])
+        .collect();
+    let names: BTreeSet<String> = match &job.outline {
+        Ok(outline) => {
+            let roles = outline.roles.iter();
+            roles
+                .flat_map(|role| (0..role.replicas).map(|index| role.pod_name(index)))
+                .collect()
+        }
+        Err(_) => BTreeSet::new(),
+    };
+    let created = job.created();
+    events.retain(|event| {
+        let about = &event.involved_object;
+        let is_pod = about.kind.as_deref() == Some("Pod");
+        let is_named = is_pod && about.name.as_ref().is_some_and(|name| names.contains(name));
+        about.uid.as_deref().is_some_and(|uid| uids.contains(uid))
+            // An earlier job of the same name had the same pods.
+            || is_named && event_time(event) >= created
+    });
+    events.sort_by_key(event_time);
+}
+
+/// Returns the time of an event's last occurrence.
+pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
+    let series = event
+        .series
+        .as_ref()
+        .and_then(|series| series.last_observed_time.as_ref())
+        .map(|time| time.0);
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let first = event.event_time.as_ref().map(|time| time.0);
+    let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    series.or(last).or(first).or(created)
+}
+
+/// Returns the objects of a type in the job's namespace, or `None` if the user may not list them.
+async fn of_job<K>(
+    client: &Client,
+    job: &StoredJob,
+    selector: Option<&str>,
+    is_wanted: bool,
+) -> anyhow::Result<Option<Vec<K>>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    if !is_wanted {
+        return Ok(Some(Vec::new()));
+    }
+    let api = Api::<K>::namespaced(client.clone(), job.namespace());
+    match pages(&api, selector).await {
+        Ok(objects) => Ok(Some(objects)),
+        Err(error) if is_forbidden(&error) => Ok(None),
+        Err(error) => Err(explained(error, "list", &K::plural(&()))),
+    }
+}
+
+/// Returns all objects of a list, page by page.
+async fn pages<K: Clone + DeserializeOwned + Debug>(
+    api: &Api<K>,
+    selector: Option<&str>,
+) -> kube::Result<Vec<K>> {
+    let mut objects = Vec::new();
+    let mut page = ListParams::default().limit(MAX_PAGE_ITEMS);
+    page.label_selector = selector.map(str::to_owned);
+    loop {
+        let response = api.list(&page).await?;
+        let next = response
+            .metadata
+            .continue_
+            .clone()
+            .filter(|token| !token.is_empty());
+        objects.extend(response.items);
+        match next {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+pub(crate) fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+/// Returns a resource with its group, such as `mxjobs.kubeflow.org`.
+pub(crate) fn full_plural(resource: &ApiResource) -> String {
+    match resource.group.as_str() {
+        "" => resource.plural.clone(),
+        group => format!("{}.{group}", resource.plural),
+    }
+}
+
+/// Returns the error for a missing permission, with its remedy.
+pub(crate) fn forbidden(verb: &str, resource: &str, namespace: Option<&str>) -> anyhow::Error {
+    let (place, test) = match namespace {
+        Some(namespace) => (
+            format!("in namespace {namespace}"),
+            format!("--namespace {namespace}"),
+        ),
+        None => ("in all namespaces".to_owned(), "--all-namespaces".to_owned()),
+    };
+    anyhow!(
+        "you are not allowed to {verb} {resource} {place}; ask an administrator for the right, which `kubectl auth can-i \
+         {verb} {resource} {test}` checks"
+    )
+}
+
+/// Returns the error of a call, with a remedy if it is about rights.
+pub(crate) fn explained(error: kube::Error, verb: &str, resource: &str) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => anyhow!(
+            "you are not allowed to {verb} {resource}: {}; the command's --help lists the rights that it needs",
+            status.message
+        ),
+        kube::Error::Api(status) if status.code == 401 => {
+            anyhow!("the API server does not accept the credentials of the kubeconfig; log in again")
+        }
+        kube::Error::Api(status) => anyhow!("{verb} {resource}: {}", status.message),
+        error => {
+            anyhow::Error::new(error).context(format!("{verb} {resource}: the API server cannot be reached"))
+        }
+    }
+}

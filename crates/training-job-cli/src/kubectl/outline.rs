@@ -1,0 +1,74 @@
+//! The parts of a job that views show, independent of the kind's Rust type.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::Value;
+use training_job::api::JobStatus;
+use training_job::job::ReplicaNames;
+use training_job::render::decode;
+use training_job::validate::Policy;
+use training_job::{FieldErrors, Settings, TrainingJob, validate};
+
+/// The roles and the run policy of a valid job, defaults applied.
+#[derive(Clone, Debug)]
+pub(crate) struct Outline {
+    /// In the order of the framework. Roles with 0 replicas are included.
+    pub(crate) roles: Vec<RoleOutline>,
+    pub(crate) policy: Policy,
+    /// The path of the field that suspends the job, such as `spec.runPolicy.suspend`.
+    pub(crate) suspend_field: String,
+}
+
+/// A role of a valid job.
+#[derive(Clone, Debug)]
+pub(crate) struct RoleOutline {
+    pub(crate) name: String,
+    /// The name in lower case, as in labels and names.
+    pub(crate) slug: String,
+    /// The path of its spec, such as `spec.mxReplicaSpecs.Worker`.
+    pub(crate) field: String,
+    pub(crate) replicas: u32,
+    pub(crate) names: ReplicaNames,
+    pub(crate) restart_policy: String,
+    /// The container whose end is the end of the replica.
+    pub(crate) main_container: Option<String>,
+    /// The pod spec of the role's template, as the job has it.
+    pub(crate) pod: PodSpec,
+}
+
+impl RoleOutline {
+    pub(crate) fn pod_name(&self, index: u32) -> String {
+        match &self.names {
+            ReplicaNames::Indexed(prefix) => format!("{prefix}-{index}"),
+            ReplicaNames::Single(name) => name.clone(),
+        }
+    }
+}
+
+/// Returns the status and the outline of a stored job. The status is the default if the object cannot be decoded.
+pub(crate) fn outline<J: TrainingJob>(object: &Value) -> (JobStatus, Result<Outline, FieldErrors>) {
+    let job: J = match decode(object) {
+        Ok(job) => job,
+        Err(errors) => return (JobStatus::default(), Err(errors)),
+    };
+    let status = job.status().cloned().unwrap_or_default();
+    let outline = validate(&job, &Settings::default()).map(|valid| Outline {
+        roles: valid
+            .topology
+            .roles
+            .iter()
+            .map(|role| RoleOutline {
+                name: role.name().to_owned(),
+                slug: role.slug.clone(),
+                field: role.field.clone(),
+                replicas: role.replicas,
+                names: role.names.clone(),
+                restart_policy: role.restart_policy.as_str().to_owned(),
+                main_container: role.main_container().map(|container| container.name.clone()),
+                pod: role.template().spec.clone().unwrap_or_default(),
+            })
+            .collect(),
+        suspend_field: job.run_policy_field("suspend"),
+        policy: valid.policy,
+    });
+    (status, outline)
+}

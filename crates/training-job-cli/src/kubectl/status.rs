@@ -1,0 +1,123 @@
+//! `status`: a job as a tree.
+
+mod next;
+pub(super) mod tree;
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use training_job::api::{FailureRecord, JobCondition};
+
+use crate::exit::Failure;
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::write;
+
+use super::connection::{ConnectionArgs, connect};
+use super::list::JobRow;
+use super::observe::{ObservedJob, Parts, find, observe};
+use super::output::{Output, print_value};
+use super::replicas::{RoleView, roles};
+
+const HELP: &str = "\
+The tree shows the job's conditions, its replicas with the states of their pods, its failures with their causes, and what
+happens next. Equal replicas of a large role are one line; -o wide prints each.
+
+Examples:
+  {program} status train
+  {program} status mxjob/train -n ml -o wide
+  {program} status train -o json
+
+Rights (in the namespace):
+  get   jobs
+  list  pods
+  list  events
+
+Exit codes:
+  0  the job is shown, whatever its state
+  2  no such job, a cluster that cannot be read, or bad usage";
+
+/// Show a job as a tree: conditions, replicas, restarts with their causes, root cause, and what happens next.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub(crate) struct Args {
+    /// The job, as NAME or KIND/NAME.
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// A job as a view of its own.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusView {
+    #[serde(flatten)]
+    pub(crate) job: JobRow,
+    pub(crate) conditions: Vec<JobCondition>,
+    pub(crate) role_replicas: Vec<RoleView>,
+    /// The failure that restarted or ended the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) root_cause: Option<FailureRecord>,
+    /// Earlier failures, the latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) earlier_failures: Vec<FailureRecord>,
+    /// Sentences about what happens next, and what a user can do.
+    pub(crate) next: Vec<String>,
+    /// The errors of an invalid job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) errors: Vec<String>,
+    /// The resources that the user may not list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_readable: Vec<&'static str>,
+}
+
+impl StatusView {
+    /// Derives the view from an observation, without further calls.
+    pub(crate) fn new(observed: &ObservedJob) -> Self {
+        let status = &observed.job.status;
+        let role_replicas = roles(observed);
+        let errors = observed.job.outline.as_ref().err();
+        Self {
+            job: JobRow::new(&observed.job, observed.now),
+            conditions: status.conditions.clone(),
+            next: next::sentences(observed, &role_replicas),
+            role_replicas,
+            root_cause: status.failure.clone(),
+            earlier_failures: status.failure_history.clone(),
+            errors: errors
+                .into_iter()
+                .flat_map(|errors| errors.iter())
+                .map(ToString::to_string)
+                .collect(),
+            not_readable: observed.forbidden.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let observed = connect(&arguments.connection, async |connection| {
+        let job = find(&connection, kinds, &arguments.job).await?;
+        observe(
+            &connection.client,
+            job,
+            Parts {
+                pods: true,
+                events: true,
+                ..Parts::default()
+            },
+        )
+        .await
+    })?;
+    let view = StatusView::new(&observed);
+    match arguments.output {
+        Output::Name => write::print(&format!("{}\n", view.job.resource))?,
+        Output::Json | Output::Yaml => print_value(arguments.output, &view)?,
+        Output::Text => write::print_styled(&tree::text(&view, observed.now, false))?,
+        Output::Wide => write::print_styled(&tree::text(&view, observed.now, true))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,67 @@
+//! The job that an argument names: `NAME` or `KIND/NAME`.
+
+use std::rc::Rc;
+
+use anyhow::bail;
+
+use crate::kinds::{Kind, Kinds};
+
+/// The name of a job, and its possible kinds.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) kinds: Vec<Rc<Kind>>,
+    pub(crate) name: String,
+}
+
+impl Target {
+    /// Reads an argument.
+    ///
+    /// # Errors
+    /// The kind is unknown, or the name is empty.
+    pub(crate) fn parse(argument: &str, kinds: &Kinds) -> anyhow::Result<Self> {
+        let (kinds, name) = match argument.split_once('/') {
+            None => (kinds.to_vec(), argument),
+            Some((kind, name)) => match kinds.of_argument(kind) {
+                Some(kind) => (vec![kind], name),
+                None => {
+                    let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+                    bail!("unknown kind {kind:?}; use one of {}", names.join(", "))
+                }
+            },
+        };
+        if name.is_empty() || name.contains('/') {
+            bail!("{argument:?}: must be NAME or KIND/NAME, such as train or mxjob/train");
+        }
+        Ok(Self {
+            kinds,
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// Returns the only job of this name.
+///
+/// # Errors
+/// There is no such job, or there are several.
+pub(crate) fn only<T>(
+    mut found: Vec<T>,
+    name: &str,
+    namespace: &str,
+    title: impl Fn(&T) -> String,
+) -> anyhow::Result<T> {
+    match (found.pop(), &found[..]) {
+        (None, _) => bail!(
+            "no job {name:?} in namespace {namespace}; list the jobs with: kubectl training list --namespace {namespace}, \
+             or those of all namespaces with -A"
+        ),
+        (Some(only), []) => Ok(only),
+        (Some(last), others) => {
+            let all: Vec<String> = others.iter().chain([&last]).map(title).collect();
+            bail!(
+                "{name:?} is the name of {} jobs; use one of {}",
+                all.len(),
+                all.join(", ")
+            )
+        }
+    }
+}
