@@ -9,6 +9,7 @@ mod request;
 mod server;
 mod shared;
 mod store;
+mod subresource;
 mod verbs;
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use self::{
     endpoint::{Endpoint, Reply},
     kinds::Description,
     store::object::{Action, Change, Object},
+    subresource::{Subresource, SubresourceRequest, SubresourceResponse, failure_response},
 };
 use self::{
     server::{Server, Settings},
@@ -187,6 +189,14 @@ impl Cluster {
                 server.install_description(description);
             }
         });
+    }
+
+    /// Serves a sub-resource that needs more than stored objects, such as `pods/log`. A sub-resource of the same name is
+    /// replaced.
+    pub fn serve_subresource(&self, subresource: Subresource) {
+        let key = (subresource.resource.clone(), subresource.name.clone());
+        self.shared
+            .locked(|server| server.subresources.insert(key, subresource));
     }
 
     /// Returns the version of the newest change.

@@ -69,6 +69,7 @@ mod agent;
 mod api;
 mod config;
 mod container;
+mod containers;
 mod dispatcher;
 mod env_values;
 mod environment;
@@ -82,6 +83,7 @@ mod lifecycle;
 mod logs;
 mod node;
 mod node_object;
+mod output;
 mod pod_task;
 mod prepare;
 mod process;
@@ -95,10 +97,12 @@ mod volumes;
 pub use config::{
     AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,
 };
+pub use containers::{ContainerError, Containers, ExecCommand};
 pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, LogLost, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};
 pub use node_object::{NodeNameError, check_node_name, default_node_name};
+pub use output::{LogFormatter, LogOptions, OutputEntry, OutputReader};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -163,6 +163,7 @@ impl Jobs {
         let kinds: Vec<_> = self.kinds.iter().collect();
         let backend = Backend::new(&kinds, self.accelerators.clone(), &mut config).await?;
         config.register = true;
+        config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
         let node = Node::start(backend.client.clone(), config, send)?;
         let Backend {

@@ -155,6 +155,19 @@ impl Server {
             };
             api_version = Some(found.api_version.clone());
             describe(&target.kind, found, &mut resources);
+            for subresource in self
+                .subresources
+                .values()
+                .filter(|sub| sub.resource == target.kind.plural)
+            {
+                resources.push(json!({
+                    "name": format!("{}/{}", subresource.resource, subresource.name),
+                    "singularName": "",
+                    "namespaced": target.kind.namespaced,
+                    "kind": subresource.kind,
+                    "verbs": subresource.verbs,
+                }));
+            }
         }
         let api_version = api_version?;
         Some(json!({

@@ -18,6 +18,7 @@ use crate::store::{
     Store,
     object::{Object, encode, encode_in_version, metadata_only},
 };
+use crate::subresource::{Subresource, Subresources};
 
 /// The greatest size of a request's body in bytes.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) suffixes: u64,
     pub(crate) addresses: u32,
     pub(crate) next_watch: u64,
+    pub(crate) subresources: Subresources,
 }
 
 /// A response: either complete, or a watch to read from.
@@ -74,6 +76,7 @@ impl Server {
             suffixes: 0,
             addresses: 0,
             next_watch: 0,
+            subresources: Subresources::new(),
         };
         for kind in kinds::built_in() {
             server.install(kind);
@@ -239,6 +242,24 @@ impl Server {
             _ if target.kind.is_custom() => Err(Failure::not_found(target, name)),
             _ => Err(Failure::no_such_resource()),
         }
+    }
+
+    /// Returns the sub-resource that a request is for, if the embedding program serves it, and the object.
+    pub(crate) fn served_subresource(
+        &self,
+        request: &Request,
+    ) -> ApiResult<Option<(Subresource, std::sync::Arc<Object>)>> {
+        let path = &request.path;
+        let name = path.subresource.as_deref().unwrap_or_default();
+        let key = (path.plural.clone(), name.to_owned());
+        let Some(subresource) = self.subresources.get(&key) else {
+            return Ok(None);
+        };
+        let Some(target) = self.store.registry.find(&path.group, &path.version, &path.plural) else {
+            return Ok(None);
+        };
+        let object = self.find(request, &target, path.name.as_deref().unwrap_or_default())?;
+        Ok(Some((subresource.clone(), object.clone())))
     }
 
     /// Returns the object that a path names.

@@ -1,6 +1,7 @@
 //! A cluster on this machine: the in-memory API over HTTPS, the operator and a node.
 
 mod credentials;
+mod pods;
 mod server;
 
 use local_node::{Node, NodeEvent};
@@ -26,6 +27,7 @@ impl LocalCluster {
         node: Node,
         output: mpsc::Receiver<NodeEvent>,
     ) -> Result<Self, RunError> {
+        pods::serve(cluster, node.containers());
         let (kubeconfig, server) = server::start(cluster.endpoint()).await?;
         Ok(Self {
             kubeconfig,

@@ -29,7 +29,7 @@ use super::credentials::Credentials;
 use crate::error::ServerError;
 
 /// The maximum number of connections. Further clients wait.
-const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 2_048;
 
 /// The maximum size of a request's body, as of a Kubernetes API server.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -93,7 +93,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Authorized) {
         .http2()
         .timer(TokioTimer::new());
     let _ = server
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(api))
+        .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(api))
         .await;
 }
 
