@@ -10,6 +10,7 @@ mod server;
 mod shared;
 mod store;
 mod subresource;
+mod table;
 mod verbs;
 
 #[cfg(test)]

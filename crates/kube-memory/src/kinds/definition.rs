@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube_schema::Schema;
 use serde_json::{Value, json};
 
-use crate::kinds::{Description, Family, Kind, Version};
+use crate::kinds::{Description, Family, Kind, Version, columns::Column};
 use crate::object::{cause::Cause, document::Document, json};
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -130,6 +130,7 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
             read.rules = version
                 .get("schema")
                 .is_some_and(|schema| schema.to_string().contains("\"x-kubernetes-validations\""));
+            read.columns = Column::of_version(version);
             read.schema = version
                 .get("schema")
                 .and_then(|schema| schema.get("openAPIV3Schema"))

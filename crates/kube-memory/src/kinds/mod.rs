@@ -1,8 +1,10 @@
 //! The built-in and custom kinds that are served, and the lookup of the kind of a path.
 
+pub(crate) mod columns;
 pub(crate) mod decode;
 pub(crate) mod definition;
 pub(crate) mod events;
+pub(crate) mod json_path;
 pub(crate) mod leases;
 pub(crate) mod pods;
 pub(crate) mod schema;
@@ -14,6 +16,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use kube_schema::Schema;
 use serde_json::Value;
 
+use crate::kinds::columns::Column;
 use crate::object::{document::Document, metadata::NameRule};
 
 /// The behavior that a kind has in addition to that of its metadata.
@@ -45,6 +48,8 @@ pub(crate) struct Version {
     pub(crate) schema: Option<Arc<Schema>>,
     /// True if the schema has rules in CEL, which are not evaluated here.
     pub(crate) rules: bool,
+    /// The columns in tables after the name. Empty for built-in kinds.
+    pub(crate) columns: Vec<Column>,
 }
 
 impl Version {
@@ -62,6 +67,7 @@ impl Version {
             status: false,
             schema: None,
             rules: false,
+            columns: Vec::new(),
         }
     }
 }
@@ -174,6 +180,12 @@ impl Target {
 
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         self.request_version().and_then(|version| version.schema.as_ref())
+    }
+
+    /// Returns the columns of a custom kind in tables after the name.
+    pub(crate) fn columns(&self) -> &[Column] {
+        self.request_version()
+            .map_or(&[], |version| version.columns.as_slice())
     }
 
     pub(crate) fn has_rules(&self) -> bool {

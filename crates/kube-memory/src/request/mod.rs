@@ -20,11 +20,21 @@ pub(crate) struct Path {
     pub(crate) subresource: Option<String>,
 }
 
-/// The form of objects in the response: whole objects, or their metadata.
+/// The form of objects in the response: whole objects, their metadata, or rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
     MetadataOnly,
+    Table(Include),
+}
+
+/// The form of the object that a row of a table contains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
 }
 
 /// Options of a request, of any verb.
@@ -47,6 +57,7 @@ pub(crate) struct Query {
     pub(crate) strict: bool,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) propagation: Option<String>,
+    pub(crate) include: Include,
 }
 
 /// A request with its body read.
@@ -70,8 +81,11 @@ impl Request {
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default()
         };
-        let form = if text(header::ACCEPT).contains("as=PartialObjectMetadata") {
+        let accepted = text(header::ACCEPT);
+        let form = if accepted.contains("as=PartialObjectMetadata") {
             Form::MetadataOnly
+        } else if accepted.contains("as=Table;v=v1;") {
+            Form::Table(query.include)
         } else {
             Form::Whole
         };
@@ -204,6 +218,13 @@ impl Query {
                 "force" => query.force = flag(&value),
                 "fieldValidation" => query.strict = value == "Strict",
                 "gracePeriodSeconds" => query.grace_seconds = Some(number(&value)?),
+                "includeObject" => {
+                    query.include = match value.as_str() {
+                        "None" => Include::None,
+                        "Object" => Include::Object,
+                        _ => Include::Metadata,
+                    }
+                }
                 "propagationPolicy" => query.propagation = Some(value).filter(|policy| !policy.is_empty()),
                 _ => {}
             }

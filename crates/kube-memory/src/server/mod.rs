@@ -17,6 +17,7 @@ use crate::request::{
 use crate::store::{
     Store,
     object::{Object, encode, encode_in_version, metadata_only},
+    tables::table_of_one,
 };
 use crate::subresource::{Subresource, Subresources};
 
@@ -112,6 +113,7 @@ impl Server {
 
     /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
     pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> ServerResponse {
+        self.store.now = now;
         let response = match self.route(request, now) {
             Ok(response) => response,
             Err(failure) => ServerResponse::failure(&failure),
@@ -286,6 +288,7 @@ impl Server {
         let body = match request.form {
             Form::Whole => encode_in_version(target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
+            Form::Table(include) => table_of_one(target, object, include, self.store.now),
         };
         ServerResponse::Done { code, body }
     }
