@@ -99,6 +99,17 @@ impl Builder {
         self
     }
 
+    /// Evaluates the rules of definitions (`x-kubernetes-validations`) on writes of their objects. Default: they are not
+    /// evaluated, because that takes more time than all else. Rules that call functions which the interpreter `cel` lacks
+    /// are not evaluated: those of quantities, URLs, addresses, semantic versions, times, and of the search in texts by
+    /// index or regular expression.
+    #[cfg(feature = "rules")]
+    #[must_use]
+    pub fn rules(mut self) -> Self {
+        self.settings.rules = true;
+        self
+    }
+
     /// Makes the cluster, with the namespaces `default` and `kube-system`.
     #[must_use]
     pub fn build(self) -> Cluster {
@@ -158,6 +169,7 @@ impl Cluster {
                 seed: 0,
                 auto_namespaces: false,
                 manual_collection: false,
+                rules: false,
             },
         }
     }

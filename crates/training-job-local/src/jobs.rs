@@ -161,7 +161,7 @@ impl Jobs {
     /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
     pub async fn cluster(self, mut config: NodeConfig) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
-        let backend = Backend::new(&kinds, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::Evaluated, &kinds, self.accelerators.clone(), &mut config).await?;
         config.register = true;
         config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
@@ -185,7 +185,7 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let backend = Backend::new(&used, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::LeftOut, &used, self.accelerators.clone(), &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -206,6 +206,14 @@ impl Jobs {
     }
 }
 
+/// The rules of definitions.
+#[derive(Clone, Copy)]
+enum Rules {
+    Evaluated,
+    /// The definitions have none, because the jobs were checked before.
+    LeftOut,
+}
+
 /// An in-memory API with the definitions of some kinds, and an operator of these kinds.
 struct Backend {
     cluster: Cluster,
@@ -216,17 +224,23 @@ struct Backend {
 impl Backend {
     /// Creates the API. Prepares the configuration of its only node.
     async fn new(
+        rules: Rules,
         kinds: &[&LocalKind],
         accelerators: Accelerators,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
-        let cluster = Cluster::builder().auto_namespaces().build();
+        let cluster = Cluster::builder().auto_namespaces().rules().build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(accelerators));
         for LocalKind { kind, adjust_env } in kinds {
-            // The in-memory API ignores CEL rules, so the definition does not contain them.
-            let definition = kind.definition_without_rules();
+            let definition = match rules {
+                // A definition without rules is served if they cannot be made: the operator checks its jobs too.
+                Rules::Evaluated => kind
+                    .definition()
+                    .unwrap_or_else(|_| kind.definition_without_rules()),
+                Rules::LeftOut => kind.definition_without_rules(),
+            };
             let created = definitions.create(&PostParams::default(), &definition).await;
             created.map_err(|error| RunError::Refused {
                 what: kind.name().to_owned(),

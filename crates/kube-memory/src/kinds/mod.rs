@@ -6,7 +6,10 @@ pub(crate) mod definition;
 pub(crate) mod events;
 pub(crate) mod json_path;
 pub(crate) mod leases;
+pub(crate) mod openapi;
 pub(crate) mod pods;
+#[cfg(feature = "rules")]
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod services;
 pub(crate) mod shape;
@@ -46,10 +49,12 @@ pub(crate) struct Version {
     /// True if `/status` is a sub-resource.
     pub(crate) status: bool,
     pub(crate) schema: Option<Arc<Schema>>,
-    /// True if the schema has rules in CEL, which are not evaluated here.
+    /// True if the schema has rules in CEL.
     pub(crate) rules: bool,
     /// The columns in tables after the name. Empty for built-in kinds.
     pub(crate) columns: Vec<Column>,
+    #[cfg(feature = "rules")]
+    pub(crate) evaluated_rules: Option<Arc<rules::Rules>>,
 }
 
 impl Version {
@@ -68,6 +73,8 @@ impl Version {
             schema: None,
             rules: false,
             columns: Vec::new(),
+            #[cfg(feature = "rules")]
+            evaluated_rules: None,
         }
     }
 }
@@ -80,6 +87,7 @@ pub(crate) struct Kind {
     pub(crate) singular: String,
     pub(crate) list_kind: String,
     pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) family: Family,
     pub(crate) versions: Vec<Version>,
@@ -109,6 +117,7 @@ impl Kind {
             singular: kind.to_lowercase(),
             list_kind: format!("{kind}List"),
             short_names: Vec::new(),
+            categories: Vec::new(),
             namespaced: !matches!(family, Family::Node | Family::Namespace | Family::Definition),
             family,
             versions: vec![first],
@@ -186,6 +195,12 @@ impl Target {
     pub(crate) fn columns(&self) -> &[Column] {
         self.request_version()
             .map_or(&[], |version| version.columns.as_slice())
+    }
+
+    #[cfg(feature = "rules")]
+    pub(crate) fn evaluated_rules(&self) -> Option<&Arc<rules::Rules>> {
+        self.request_version()
+            .and_then(|version| version.evaluated_rules.as_ref())
     }
 
     pub(crate) fn has_rules(&self) -> bool {
@@ -427,25 +442,31 @@ pub(crate) fn built_in() -> Vec<Kind> {
         };
         kind
     };
+    let in_all = |mut kind: Kind| {
+        kind.categories = vec!["all".to_owned()];
+        kind
+    };
     let mut event = core(Family::Event, "Event", "events", "ev");
     event.versions.push(Version::new("events.k8s.io", "v1"));
+    let mut definition = Kind::built_in(
+        Family::Definition,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "apiextensions.k8s.io",
+        "v1",
+    );
+    definition.short_names = vec!["crd".to_owned(), "crds".to_owned()];
     vec![
         core(Family::Namespace, "Namespace", "namespaces", "ns"),
         core(Family::Node, "Node", "nodes", "no"),
-        core(Family::Pod, "Pod", "pods", "po"),
-        core(Family::Service, "Service", "services", "svc"),
+        in_all(core(Family::Pod, "Pod", "pods", "po")),
+        in_all(core(Family::Service, "Service", "services", "svc")),
         event,
         core(Family::Plain, "ConfigMap", "configmaps", "cm"),
         core(Family::Secret, "Secret", "secrets", ""),
         core(Family::Plain, "ServiceAccount", "serviceaccounts", "sa"),
         core(Family::Quota, "ResourceQuota", "resourcequotas", "quota"),
         Kind::built_in(Family::Lease, "Lease", "leases", "coordination.k8s.io", "v1"),
-        Kind::built_in(
-            Family::Definition,
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            "apiextensions.k8s.io",
-            "v1",
-        ),
+        definition,
     ]
 }

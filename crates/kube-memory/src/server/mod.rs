@@ -1,6 +1,7 @@
 //! The synchronous core: one request, one response.
 
 pub(crate) mod discovery;
+pub(crate) mod reviews;
 
 use bytes::Bytes;
 use http::Method;
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) auto_namespaces: bool,
     pub(crate) manual_collection: bool,
+    /// True to evaluate the rules of definitions.
+    pub(crate) rules: bool,
 }
 
 /// The whole state of a cluster.
@@ -134,6 +137,9 @@ impl Server {
         let path = &request.path;
         if path.plural.is_empty() {
             return self.discover(request);
+        }
+        if let Some(response) = reviews::review(request) {
+            return response;
         }
         let target = self
             .store
