@@ -1,8 +1,9 @@
 //! The output of processes: split into lines, kept as a tail, written to files.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -139,8 +140,20 @@ impl LogFile {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Self::Missing(path) = self {
-            fs::create_dir_all(path.parent().unwrap_or(path))?;
-            *self = Self::Open(File::create(path)?);
+            // Output may be secret, so other users can read neither new directories nor files.
+            let mut folders = DirBuilder::new();
+            folders
+                .recursive(true)
+                .mode(0o700)
+                .create(path.parent().unwrap_or(path))?;
+            let mut options = OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)?;
+            *self = Self::Open(file);
         }
         match self {
             Self::Missing(_) => Ok(()),

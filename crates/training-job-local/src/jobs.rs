@@ -154,12 +154,13 @@ impl Jobs {
         known.join(", ")
     }
 
-    /// Starts a cluster for jobs of these kinds, which its users create through its API. The configuration of the node is
+    /// Starts a cluster for jobs of these kinds, which its users create through its API on this port of 127.0.0.1, or any
+    /// free port if it is 0. The configuration of the node is
     /// changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
     ///
     /// # Errors
     /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
-    pub async fn cluster(self, mut config: NodeConfig) -> Result<LocalCluster, RunError> {
+    pub async fn cluster(self, mut config: NodeConfig, port: u16) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
         let backend = Backend::new(Rules::Evaluated, &kinds, self.accelerators.clone(), &mut config).await?;
         config.register = true;
@@ -169,7 +170,7 @@ impl Jobs {
         let Backend {
             cluster, operator, ..
         } = backend;
-        LocalCluster::start(&cluster, operator, node, output).await
+        LocalCluster::start(&cluster, port, operator, node, output).await
     }
 
     /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))

@@ -23,12 +23,13 @@ pub struct LocalCluster {
 impl LocalCluster {
     pub(crate) async fn start(
         cluster: &kube_memory::Cluster,
+        port: u16,
         operator: Operator,
         node: Node,
         output: mpsc::Receiver<NodeEvent>,
     ) -> Result<Self, RunError> {
         pods::serve(cluster, node.containers());
-        let (kubeconfig, server) = server::start(cluster.endpoint()).await?;
+        let (kubeconfig, server) = server::start(cluster.endpoint(), port).await?;
         Ok(Self {
             kubeconfig,
             node,

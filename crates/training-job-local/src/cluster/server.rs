@@ -40,10 +40,13 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after a connection that could not be accepted, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Starts to listen. Returns the kubeconfig of the server, and the future that serves until it is dropped.
-pub(super) async fn start(endpoint: Endpoint) -> Result<(String, impl Future<Output = ()>), ServerError> {
+/// Starts to listen on a port, or any free one if it is 0. Returns the kubeconfig of the server, and the future that serves until it is dropped.
+pub(super) async fn start(
+    endpoint: Endpoint,
+    port: u16,
+) -> Result<(String, impl Future<Output = ()>), ServerError> {
     let credentials = Credentials::generate()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let kubeconfig = credentials.kubeconfig(listener.local_addr()?);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ServerConfig::builder_with_provider(provider)
