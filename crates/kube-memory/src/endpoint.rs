@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::time::{Instant, Sleep};
 
 use crate::request::{Request, failure::Failure};
@@ -48,12 +48,26 @@ where
         let shared = self.shared.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            let response = match body.collect().await {
-                Ok(body) => Request::new(parts.method, &parts.uri, &parts.headers, body.to_bytes())
-                    .map(|request| shared.handle(&request)),
+            let request = match body.collect().await {
+                Ok(body) => {
+                    let method = parts.method.clone();
+                    Request::new(method, &parts.uri, &parts.headers, body.to_bytes())
+                }
                 Err(error) => Err(Failure::bad_request(format!("the body cannot be read: {error}"))),
             };
-            let response = response.unwrap_or_else(|failure| ServerResponse::failure(&failure));
+            let served = request
+                .as_ref()
+                .map_or(Ok(None), |request| shared.served_subresource(request));
+            let response = match (request, served) {
+                (Ok(request), Ok(Some((subresource, object)))) => {
+                    let response = subresource.call(parts, request.body, object).await;
+                    return Ok(response.map(|body| Reply {
+                        content: Content::Served(body),
+                    }));
+                }
+                (Ok(request), Ok(None)) => shared.handle(&request),
+                (Err(failure), _) | (_, Err(failure)) => ServerResponse::failure(&failure),
+            };
             Ok(respond(&shared, response, watch_seconds(parts.uri.query())))
         })
     }
@@ -108,6 +122,7 @@ pub struct Reply {
 enum Content {
     Whole(Option<Bytes>),
     Watch(Box<WatchBody>),
+    Served(UnsyncBoxBody<Bytes, Infallible>),
 }
 
 impl Body for Reply {
@@ -123,6 +138,7 @@ impl Body for Reply {
             Content::Watch(watch) => watch
                 .poll_line(context)
                 .map(|line| line.map(|line| Ok(Frame::data(line)))),
+            Content::Served(body) => Pin::new(body).poll_frame(context),
         }
     }
 }

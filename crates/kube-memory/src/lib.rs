@@ -9,6 +9,8 @@ mod request;
 mod server;
 mod shared;
 mod store;
+mod subresource;
+mod table;
 mod verbs;
 
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub use self::{
     endpoint::{Endpoint, Reply},
     kinds::Description,
     store::object::{Action, Change, Object},
+    subresource::{Subresource, SubresourceRequest, SubresourceResponse, failure_response},
 };
 use self::{
     server::{Server, Settings},
@@ -96,6 +99,17 @@ impl Builder {
         self
     }
 
+    /// Evaluates the rules of definitions (`x-kubernetes-validations`) on writes of their objects. Default: they are not
+    /// evaluated, because that takes more time than all else. Rules that call functions which the interpreter `cel` lacks
+    /// are not evaluated: those of quantities, URLs, addresses, semantic versions, times, and of the search in texts by
+    /// index or regular expression.
+    #[cfg(feature = "rules")]
+    #[must_use]
+    pub fn rules(mut self) -> Self {
+        self.settings.rules = true;
+        self
+    }
+
     /// Makes the cluster, with the namespaces `default` and `kube-system`.
     #[must_use]
     pub fn build(self) -> Cluster {
@@ -155,6 +169,7 @@ impl Cluster {
                 seed: 0,
                 auto_namespaces: false,
                 manual_collection: false,
+                rules: false,
             },
         }
     }
@@ -187,6 +202,14 @@ impl Cluster {
                 server.install_description(description);
             }
         });
+    }
+
+    /// Serves a sub-resource that needs more than stored objects, such as `pods/log`. A sub-resource of the same name is
+    /// replaced.
+    pub fn serve_subresource(&self, subresource: Subresource) {
+        let key = (subresource.resource.clone(), subresource.name.clone());
+        self.shared
+            .locked(|server| server.subresources.insert(key, subresource));
     }
 
     /// Returns the version of the newest change.

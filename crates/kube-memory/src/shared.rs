@@ -1,7 +1,7 @@
 //! The state that handles to a cluster share: the server under a lock, and its clock.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
     time::Duration,
 };
@@ -9,9 +9,10 @@ use std::{
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::request::Request;
+use crate::request::{Request, failure::ApiResult};
 use crate::server::{Server, ServerResponse};
-use crate::store::watch::Watch;
+use crate::store::{object::Object, watch::Watch};
+use crate::subresource::Subresource;
 
 pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -40,6 +41,18 @@ impl Shared {
     pub(crate) fn handle(&self, request: &Request) -> ServerResponse {
         let now = (self.clock)();
         self.locked(|server| server.handle(request, now))
+    }
+
+    /// Returns the sub-resource that a request is for, if the embedding program serves it, and the object. Most requests
+    /// do not take the lock.
+    pub(crate) fn served_subresource(
+        &self,
+        request: &Request,
+    ) -> ApiResult<Option<(Subresource, Arc<Object>)>> {
+        match request.path.subresource.as_deref() {
+            None | Some("status") => Ok(None),
+            Some(_) => self.lock().served_subresource(request),
+        }
     }
 
     pub(crate) fn with_watch<T>(&self, kind: usize, id: u64, act: impl FnOnce(&mut Watch) -> T) -> Option<T> {

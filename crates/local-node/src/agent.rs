@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::addresses::Addresses;
 use super::api::{PodApi, PodRef, ServiceRef};
 use super::config::NodeConfig;
+use super::containers::ContainerTable;
 use super::devices::Shares;
 use super::env_values::{ConfigData, ConfigRef, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
@@ -23,6 +24,7 @@ use super::exec::Folders;
 use super::guard::Guard;
 use super::host_names::{Domain, HostNames};
 use super::logs::LogFile;
+use super::output::{OutputWriter, StoredOutput};
 use super::prepare::{HostVariables, Preparation, PrepareError, mounts, prepare};
 use super::resources::Machine;
 use super::volumes::{Mount, mounted};
@@ -43,6 +45,7 @@ pub(super) struct Agent {
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
+    pub(super) containers: ContainerTable,
     shares: Mutex<Shares>,
 }
 
@@ -102,6 +105,7 @@ impl Agent {
             folders,
             machine: Machine::this(),
             log_files: Mutex::default(),
+            containers: ContainerTable::default(),
             shares: Mutex::new(Shares::new(config.devices.clone())),
             config,
         })
@@ -305,6 +309,16 @@ impl Agent {
                 let _ = events.send(event).await;
             });
         }
+    }
+
+    /// Returns the writer of the output of a container's next run, if output is kept.
+    pub(super) fn keep_output(&self, at: &PodRef, container: &str) -> Option<OutputWriter> {
+        if !self.config.keep_output {
+            return None;
+        }
+        let folder = self.folders.output(&at.namespace, &at.name);
+        let make = |run| StoredOutput::new(folder.join(format!("{container}.{run}")));
+        Some(OutputWriter::new(self.containers.begin(at, container, make)))
     }
 
     /// Returns the file for the output of a container's next run. Returns `None` if logs are not stored.

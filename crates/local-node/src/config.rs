@@ -36,6 +36,9 @@ pub struct NodeConfig {
     /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
     /// directory for each namespace. Default: output is not stored.
     pub logs: Option<PathBuf>,
+    /// True to keep the output of containers until their pods are deleted, for [`Containers`](super::Containers), in the
+    /// agent's own directory: at most 50 MiB for each of the last two runs of a container. Default: false.
+    pub keep_output: bool,
     /// The delays before a container is restarted.
     pub restart_backoff: RestartBackoff,
     /// Functions that change the environment for many pods on one machine, by the value of the pods' label
@@ -89,6 +92,7 @@ impl Default for NodeConfig {
             mounts: BTreeMap::new(),
             devices: BTreeMap::new(),
             logs: None,
+            keep_output: false,
             restart_backoff: RestartBackoff::default(),
             adjust_env: BTreeMap::new(),
             grace_cap: None,

@@ -77,6 +77,11 @@ impl Folders {
         self.pod(namespace, pod).join("volumes")
     }
 
+    /// Returns the directory of the stored output of a pod.
+    pub(super) fn output(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.pod(namespace, pod).join("output")
+    }
+
     fn pod(&self, namespace: &str, pod: &str) -> PathBuf {
         self.root.join("pods").join(namespace).join(pod)
     }

@@ -70,6 +70,7 @@ mod agent;
 mod api;
 mod config;
 mod container;
+mod containers;
 mod devices;
 mod dispatcher;
 mod env_values;
@@ -84,6 +85,7 @@ mod lifecycle;
 mod logs;
 mod node;
 mod node_object;
+mod output;
 mod pod_task;
 mod prepare;
 mod process;
@@ -97,11 +99,13 @@ mod volumes;
 pub use config::{
     AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,
 };
+pub use containers::{ContainerError, Containers, ExecCommand};
 pub use devices::{Devices, devices_of_this_machine};
 pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, LogLost, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};
 pub use node_object::{NodeNameError, check_node_name, default_node_name};
+pub use output::{LogFormatter, LogOptions, OutputEntry, OutputReader};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

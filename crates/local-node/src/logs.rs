@@ -1,9 +1,15 @@
 //! The output of processes: split into lines, kept as a tail, written to files.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::event::Stream;
+use super::output::OutputWriter;
 
 /// The longest line that is sent in one piece, in bytes.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -134,8 +140,20 @@ impl LogFile {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Self::Missing(path) = self {
-            fs::create_dir_all(path.parent().unwrap_or(path))?;
-            *self = Self::Open(File::create(path)?);
+            // Output may be secret, so other users can read neither new directories nor files.
+            let mut folders = DirBuilder::new();
+            folders
+                .recursive(true)
+                .mode(0o700)
+                .create(path.parent().unwrap_or(path))?;
+            let mut options = OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)?;
+            *self = Self::Open(file);
         }
         match self {
             Self::Missing(_) => Ok(()),
@@ -144,20 +162,31 @@ impl LogFile {
     }
 }
 
-/// The output of one run of a container: the tail for its status, and the file for the user.
+/// The output of one run of a container: the tail for its status, the file for the user, and the stored output for
+/// clients.
 #[derive(Debug, Default)]
 pub(super) struct RunLog {
     pub(super) tail: Tail,
     pub(super) file: Option<LogFile>,
+    pub(super) stored: Option<OutputWriter>,
 }
 
 impl RunLog {
     /// Adds a line. After a failed write, the file is closed.
     ///
     /// # Errors
-    /// The first failed write to the file.
-    pub(super) fn write(&mut self, line: &OutputLine) -> io::Result<()> {
+    /// The first failed write to a file.
+    pub(super) fn write(&mut self, stream: Stream, line: &OutputLine) -> io::Result<()> {
         self.tail.push(line.text());
+        let stored = self.stored.as_mut();
+        let stored = stored.map_or(Ok(()), |stored| stored.write(stream, line, Timestamp::now()));
+        if stored.is_err() {
+            self.stored = None;
+        }
+        self.write_file(line).and(stored)
+    }
+
+    fn write_file(&mut self, line: &OutputLine) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut bytes = line.bytes.clone();
         bytes.extend(line.ended.then_some(b'\n'));

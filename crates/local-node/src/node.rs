@@ -16,6 +16,7 @@ use kube_follow::Watch;
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
 use super::config::NodeConfig;
+use super::containers::Containers;
 use super::dispatcher::{Dispatcher, Events};
 use super::event::NodeEvent;
 use super::guard::Guard;
@@ -43,6 +44,7 @@ pub struct Node {
     stop: Option<oneshot::Sender<Duration>>,
     /// The dispatcher is the first.
     tasks: Vec<JoinHandle<()>>,
+    containers: Containers,
     /// The API and the Node object's name, if the node is to be registered.
     registered: Option<(Arc<dyn PodApi>, String)>,
 }
@@ -97,6 +99,7 @@ impl Node {
         let devices = config.devices.clone();
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
+        let containers = Containers::new(Arc::clone(&agent));
         let (stop, stopped) = oneshot::channel();
         let mut tasks = vec![tokio::spawn(Dispatcher::new(agent).run(watch, stopped))];
         tasks.extend(
@@ -108,6 +111,7 @@ impl Node {
             guard,
             stop: Some(stop),
             tasks,
+            containers,
             registered,
         })
     }
@@ -130,6 +134,12 @@ impl Node {
         if let Some((api, name)) = &self.registered {
             node_object::remove(api.as_ref(), name).await;
         }
+    }
+
+    /// Returns the containers, for clients that read their output or run commands in them.
+    #[must_use]
+    pub fn containers(&self) -> Containers {
+        self.containers.clone()
     }
 
     /// Kills all pods' processes at once. Their ends are not reported. Blocks for some milliseconds.

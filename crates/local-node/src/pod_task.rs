@@ -116,6 +116,7 @@ impl PodTask {
         let (agent, at) = (Arc::clone(&self.agent), self.at.clone());
         self.await_deletion().await;
         agent.folders.remove(&at);
+        agent.containers.remove(&at);
     }
 
     /// Reports a pod as failed whose processes belonged to another agent and are dead by now.
@@ -201,6 +202,8 @@ impl PodTask {
         self.groups.remove(&at);
         let winding_down = self.stop.is_some() || self.sidecars_end.is_some();
         let record = &mut self.containers[at];
+        let containers = &self.agent.containers;
+        containers.set_launch(&self.at, &record.name, None);
         let (started, pid) = match &record.state {
             RunState::Running { started, pid } => (Some(*started), Some(*pid)),
             _ => (None, None),

@@ -153,14 +153,19 @@ impl Process {
     }
 }
 
-fn exit(status: &io::Result<ExitStatus>, tail: Option<String>) -> Exit {
-    let (code, signal) = match status {
+/// Returns the exit code as of a shell, and the signal that ended the process.
+pub(super) fn exit_code(status: &io::Result<ExitStatus>) -> (i32, Option<i32>) {
+    match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => (code, None),
             (None, signal) => (128 + signal.unwrap_or(0), signal),
         },
         Err(_) => (137, None),
-    };
+    }
+}
+
+fn exit(status: &io::Result<ExitStatus>, tail: Option<String>) -> Exit {
+    let (code, signal) = exit_code(status);
     Exit {
         code,
         signal,
@@ -244,7 +249,7 @@ impl Reader {
             .log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .write(line);
+            .write(self.line.stream, line);
         if let Err(error) = written {
             let lost = LogLost {
                 namespace: self.line.namespace.clone(),

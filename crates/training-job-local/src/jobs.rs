@@ -154,21 +154,23 @@ impl Jobs {
         known.join(", ")
     }
 
-    /// Starts a cluster for jobs of these kinds, which its users create through its API. The configuration of the node is
+    /// Starts a cluster for jobs of these kinds, which its users create through its API on this port of 127.0.0.1, or any
+    /// free port if it is 0. The configuration of the node is
     /// changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
     ///
     /// # Errors
     /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
-    pub async fn cluster(self, mut config: NodeConfig) -> Result<LocalCluster, RunError> {
+    pub async fn cluster(self, mut config: NodeConfig, port: u16) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
-        let backend = Backend::new(&kinds, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::Evaluated, &kinds, self.accelerators.clone(), &mut config).await?;
         config.register = true;
+        config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
         let node = Node::start(backend.client.clone(), config, send)?;
         let Backend {
             cluster, operator, ..
         } = backend;
-        LocalCluster::start(&cluster, operator, node, output).await
+        LocalCluster::start(&cluster, port, operator, node, output).await
     }
 
     /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))
@@ -184,7 +186,7 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let backend = Backend::new(&used, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::LeftOut, &used, self.accelerators.clone(), &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -205,6 +207,14 @@ impl Jobs {
     }
 }
 
+/// The rules of definitions.
+#[derive(Clone, Copy)]
+enum Rules {
+    Evaluated,
+    /// The definitions have none, because the jobs were checked before.
+    LeftOut,
+}
+
 /// An in-memory API with the definitions of some kinds, and an operator of these kinds.
 struct Backend {
     cluster: Cluster,
@@ -215,17 +225,23 @@ struct Backend {
 impl Backend {
     /// Creates the API. Prepares the configuration of its only node.
     async fn new(
+        rules: Rules,
         kinds: &[&LocalKind],
         accelerators: Accelerators,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
-        let cluster = Cluster::builder().auto_namespaces().build();
+        let cluster = Cluster::builder().auto_namespaces().rules().build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(accelerators));
         for LocalKind { kind, adjust_env } in kinds {
-            // The in-memory API ignores CEL rules, so the definition does not contain them.
-            let definition = kind.definition_without_rules();
+            let definition = match rules {
+                // A definition without rules is served if they cannot be made: the operator checks its jobs too.
+                Rules::Evaluated => kind
+                    .definition()
+                    .unwrap_or_else(|_| kind.definition_without_rules()),
+                Rules::LeftOut => kind.definition_without_rules(),
+            };
             let created = definitions.create(&PostParams::default(), &definition).await;
             created.map_err(|error| RunError::Refused {
                 what: kind.name().to_owned(),

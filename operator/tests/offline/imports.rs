@@ -9,11 +9,13 @@ use training_job_testbed::cluster::repository;
 const ORDER: [&str; 6] = ["api", "job", "validate", "render", "admission", "plan"];
 
 /// The modules of the in-memory API, in the same order.
-const MEMORY: [&str; 9] = [
+const MEMORY: [&str; 11] = [
     "object",
     "kinds",
+    "table",
     "request",
     "store",
+    "subresource",
     "server",
     "verbs",
     "controllers",

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use kube_schema::Schema;
 use serde_json::{Value, json};
 
-use crate::kinds::{Description, Family, Kind, Version};
+#[cfg(feature = "rules")]
+use crate::kinds::rules::Rules;
+use crate::kinds::{Description, Family, Kind, Version, columns::Column};
 use crate::object::{cause::Cause, document::Document, json};
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -116,6 +118,14 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
+    let categories = definition
+        .get("spec")
+        .and_then(|spec| spec.get("names"))
+        .and_then(|names| names.get("categories"));
+    built.categories = json::array(categories)
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     built.namespaced = spec("scope") != "Cluster";
     built.family = Family::Custom;
     built.storage = versions(definition).position(|version| flag(version, "storage"))?;
@@ -130,6 +140,14 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
             read.rules = version
                 .get("schema")
                 .is_some_and(|schema| schema.to_string().contains("\"x-kubernetes-validations\""));
+            #[cfg(feature = "rules")]
+            if read.rules {
+                let schema = version
+                    .get("schema")
+                    .and_then(|schema| schema.get("openAPIV3Schema"));
+                read.evaluated_rules = schema.map(|schema| Arc::new(Rules::of_schema(schema)));
+            }
+            read.columns = Column::of_version(version);
             read.schema = version
                 .get("schema")
                 .and_then(|schema| schema.get("openAPIV3Schema"))

@@ -1,10 +1,15 @@
 //! The built-in and custom kinds that are served, and the lookup of the kind of a path.
 
+pub(crate) mod columns;
 pub(crate) mod decode;
 pub(crate) mod definition;
 pub(crate) mod events;
+pub(crate) mod json_path;
 pub(crate) mod leases;
+pub(crate) mod openapi;
 pub(crate) mod pods;
+#[cfg(feature = "rules")]
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod services;
 pub(crate) mod shape;
@@ -14,6 +19,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use kube_schema::Schema;
 use serde_json::Value;
 
+use crate::kinds::columns::Column;
 use crate::object::{document::Document, metadata::NameRule};
 
 /// The behavior that a kind has in addition to that of its metadata.
@@ -43,8 +49,12 @@ pub(crate) struct Version {
     /// True if `/status` is a sub-resource.
     pub(crate) status: bool,
     pub(crate) schema: Option<Arc<Schema>>,
-    /// True if the schema has rules in CEL, which are not evaluated here.
+    /// True if the schema has rules in CEL.
     pub(crate) rules: bool,
+    /// The columns in tables after the name. Empty for built-in kinds.
+    pub(crate) columns: Vec<Column>,
+    #[cfg(feature = "rules")]
+    pub(crate) evaluated_rules: Option<Arc<rules::Rules>>,
 }
 
 impl Version {
@@ -62,6 +72,9 @@ impl Version {
             status: false,
             schema: None,
             rules: false,
+            columns: Vec::new(),
+            #[cfg(feature = "rules")]
+            evaluated_rules: None,
         }
     }
 }
@@ -74,6 +87,7 @@ pub(crate) struct Kind {
     pub(crate) singular: String,
     pub(crate) list_kind: String,
     pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) family: Family,
     pub(crate) versions: Vec<Version>,
@@ -103,6 +117,7 @@ impl Kind {
             singular: kind.to_lowercase(),
             list_kind: format!("{kind}List"),
             short_names: Vec::new(),
+            categories: Vec::new(),
             namespaced: !matches!(family, Family::Node | Family::Namespace | Family::Definition),
             family,
             versions: vec![first],
@@ -174,6 +189,18 @@ impl Target {
 
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         self.request_version().and_then(|version| version.schema.as_ref())
+    }
+
+    /// Returns the columns of a custom kind in tables after the name.
+    pub(crate) fn columns(&self) -> &[Column] {
+        self.request_version()
+            .map_or(&[], |version| version.columns.as_slice())
+    }
+
+    #[cfg(feature = "rules")]
+    pub(crate) fn evaluated_rules(&self) -> Option<&Arc<rules::Rules>> {
+        self.request_version()
+            .and_then(|version| version.evaluated_rules.as_ref())
     }
 
     pub(crate) fn has_rules(&self) -> bool {
@@ -415,25 +442,31 @@ pub(crate) fn built_in() -> Vec<Kind> {
         };
         kind
     };
+    let in_all = |mut kind: Kind| {
+        kind.categories = vec!["all".to_owned()];
+        kind
+    };
     let mut event = core(Family::Event, "Event", "events", "ev");
     event.versions.push(Version::new("events.k8s.io", "v1"));
+    let mut definition = Kind::built_in(
+        Family::Definition,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "apiextensions.k8s.io",
+        "v1",
+    );
+    definition.short_names = vec!["crd".to_owned(), "crds".to_owned()];
     vec![
         core(Family::Namespace, "Namespace", "namespaces", "ns"),
         core(Family::Node, "Node", "nodes", "no"),
-        core(Family::Pod, "Pod", "pods", "po"),
-        core(Family::Service, "Service", "services", "svc"),
+        in_all(core(Family::Pod, "Pod", "pods", "po")),
+        in_all(core(Family::Service, "Service", "services", "svc")),
         event,
         core(Family::Plain, "ConfigMap", "configmaps", "cm"),
         core(Family::Secret, "Secret", "secrets", ""),
         core(Family::Plain, "ServiceAccount", "serviceaccounts", "sa"),
         core(Family::Quota, "ResourceQuota", "resourcequotas", "quota"),
         Kind::built_in(Family::Lease, "Lease", "leases", "coordination.k8s.io", "v1"),
-        Kind::built_in(
-            Family::Definition,
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            "apiextensions.k8s.io",
-            "v1",
-        ),
+        definition,
     ]
 }

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod failure;
 pub(crate) mod options;
+pub(crate) mod protobuf;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
@@ -20,11 +21,21 @@ pub(crate) struct Path {
     pub(crate) subresource: Option<String>,
 }
 
-/// The form of objects in the response: whole objects, or their metadata.
+/// The form of objects in the response: whole objects, their metadata, or rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
     MetadataOnly,
+    Table(Include),
+}
+
+/// The form of the object that a row of a table contains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
 }
 
 /// Options of a request, of any verb.
@@ -47,6 +58,7 @@ pub(crate) struct Query {
     pub(crate) strict: bool,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) propagation: Option<String>,
+    pub(crate) include: Include,
 }
 
 /// A request with its body read.
@@ -70,8 +82,11 @@ impl Request {
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default()
         };
-        let form = if text(header::ACCEPT).contains("as=PartialObjectMetadata") {
+        let accepted = text(header::ACCEPT);
+        let form = if accepted.contains("as=PartialObjectMetadata") {
             Form::MetadataOnly
+        } else if accepted.contains("as=Table;v=v1;") {
+            Form::Table(query.include)
         } else {
             Form::Whole
         };
@@ -81,6 +96,15 @@ impl Request {
             .unwrap_or_default()
             .trim()
             .to_owned();
+        let (content_type, body) = match content_type.as_str() {
+            protobuf::PROTOBUF if !body.is_empty() => {
+                let json = protobuf::to_json(&body).and_then(|value| serde_json::to_vec(&value).ok());
+                let known = "application/json, application/yaml";
+                let json = json.ok_or_else(|| Failure::unsupported_media_type(known))?;
+                ("application/json".to_owned(), Bytes::from(json))
+            }
+            _ => (content_type, body),
+        };
         let request = Self {
             method,
             path,
@@ -109,7 +133,8 @@ impl Request {
 
 impl Path {
     /// Parses `/api/v1/…` and `/apis/<group>/<version>/…`; returns `None` for any other path. A path without a
-    /// resource is a discovery request. `/version` is parsed as a version without a group, and `/openapi/v3/…` as the
+    /// resource is a discovery request. `/version` is parsed as a version without a group, `/healthz` as one of the group
+    /// `health`, and `/openapi/v3/…` as the
     /// name of an object of the group `openapi`.
     fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
@@ -117,6 +142,13 @@ impl Path {
             "version" => {
                 return Some(Self {
                     version: "version".to_owned(),
+                    ..Self::default()
+                });
+            }
+            health @ ("healthz" | "livez" | "readyz") => {
+                return Some(Self {
+                    group: "health".to_owned(),
+                    version: health.to_owned(),
                     ..Self::default()
                 });
             }
@@ -204,6 +236,13 @@ impl Query {
                 "force" => query.force = flag(&value),
                 "fieldValidation" => query.strict = value == "Strict",
                 "gracePeriodSeconds" => query.grace_seconds = Some(number(&value)?),
+                "includeObject" => {
+                    query.include = match value.as_str() {
+                        "None" => Include::None,
+                        "Object" => Include::Object,
+                        _ => Include::Metadata,
+                    }
+                }
                 "propagationPolicy" => query.propagation = Some(value).filter(|policy| !policy.is_empty()),
                 _ => {}
             }
@@ -276,7 +315,7 @@ mod tests {
             (path.group.as_str(), path.plural.as_str()),
             ("example.com", "things")
         );
-        assert_eq!(Path::parse("/healthz"), None);
+        assert_eq!(Path::parse("/metrics"), None);
         assert_eq!(Path::parse("/api/v1/namespaces/a/pods/p/x/y"), None);
     }
 

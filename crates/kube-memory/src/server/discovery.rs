@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::kinds::{Family, Kind, Version};
+use crate::kinds::{Family, Kind, Version, openapi};
 use crate::request::{
     Request,
     failure::{ApiResult, Failure},
 };
-use crate::server::{Server, ServerResponse};
+use crate::server::{Server, ServerResponse, reviews::REVIEWS};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -31,6 +31,10 @@ impl Server {
         let path = &request.path;
         let value = match (path.group.as_str(), path.version.as_str()) {
             ("", "version") => version_info(),
+            ("health", _) => {
+                let body = bytes::Bytes::from_static(b"ok");
+                return Ok(ServerResponse::Done { code: 200, body });
+            }
             ("", "") => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
             ("*", _) => {
                 let groups: Vec<Value> = self
@@ -69,6 +73,9 @@ impl Server {
                 }
             }
         }
+        for (group, ..) in REVIEWS {
+            groups.insert(group.to_owned(), vec!["v1".to_owned()]);
+        }
         groups.remove("");
         groups
     }
@@ -101,7 +108,8 @@ impl Server {
             ("apis", rest) => rest.split_once('/')?,
             _ => return None,
         };
-        let (mut paths, mut schemas) = (serde_json::Map::new(), serde_json::Map::new());
+        let mut paths = serde_json::Map::new();
+        let mut schemas = openapi::schemas(group, version);
         for target in self.store.registry.all() {
             let kind = &target.kind;
             if served(kind, group, version).is_none() {
@@ -155,6 +163,30 @@ impl Server {
             };
             api_version = Some(found.api_version.clone());
             describe(&target.kind, found, &mut resources);
+            for subresource in self
+                .subresources
+                .values()
+                .filter(|sub| sub.resource == target.kind.plural)
+            {
+                resources.push(json!({
+                    "name": format!("{}/{}", subresource.resource, subresource.name),
+                    "singularName": "",
+                    "namespaced": target.kind.namespaced,
+                    "kind": subresource.kind,
+                    "verbs": subresource.verbs,
+                }));
+            }
+        }
+        for (_, plural, kind, namespaced) in REVIEWS.iter().filter(|(of, ..)| *of == group && version == "v1")
+        {
+            api_version = Some(format!("{group}/{version}"));
+            resources.push(json!({
+                "name": plural,
+                "singularName": kind.to_lowercase(),
+                "namespaced": namespaced,
+                "kind": kind,
+                "verbs": ["create"],
+            }));
         }
         let api_version = api_version?;
         Some(json!({
@@ -177,6 +209,7 @@ fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
         "kind": kind.kind,
         "verbs": VERBS,
         "shortNames": kind.short_names,
+        "categories": kind.categories,
     }));
     let mut sub = |name: &str, kind_name: &str, verbs: &[&str]| {
         resources.push(json!({
@@ -210,8 +243,8 @@ fn group_value(group: &str, versions: &[String]) -> Value {
 fn version_info() -> Value {
     json!({
         "major": "1",
-        "minor": "37",
-        "gitVersion": "v1.37.0-memory",
+        "minor": "35",
+        "gitVersion": "v1.35.0-memory",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -1,6 +1,7 @@
 //! The synchronous core: one request, one response.
 
 pub(crate) mod discovery;
+pub(crate) mod reviews;
 
 use bytes::Bytes;
 use http::Method;
@@ -17,7 +18,9 @@ use crate::request::{
 use crate::store::{
     Store,
     object::{Object, encode, encode_in_version, metadata_only},
+    tables::table_of_one,
 };
+use crate::subresource::{Subresource, Subresources};
 
 /// The greatest size of a request's body in bytes.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -28,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) auto_namespaces: bool,
     pub(crate) manual_collection: bool,
+    /// True to evaluate the rules of definitions.
+    pub(crate) rules: bool,
 }
 
 /// The whole state of a cluster.
@@ -38,6 +43,7 @@ pub(crate) struct Server {
     pub(crate) suffixes: u64,
     pub(crate) addresses: u32,
     pub(crate) next_watch: u64,
+    pub(crate) subresources: Subresources,
 }
 
 /// A response: either complete, or a watch to read from.
@@ -74,6 +80,7 @@ impl Server {
             suffixes: 0,
             addresses: 0,
             next_watch: 0,
+            subresources: Subresources::new(),
         };
         for kind in kinds::built_in() {
             server.install(kind);
@@ -109,6 +116,7 @@ impl Server {
 
     /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
     pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> ServerResponse {
+        self.store.now = now;
         let response = match self.route(request, now) {
             Ok(response) => response,
             Err(failure) => ServerResponse::failure(&failure),
@@ -129,6 +137,9 @@ impl Server {
         let path = &request.path;
         if path.plural.is_empty() {
             return self.discover(request);
+        }
+        if let Some(response) = reviews::review(request) {
+            return response;
         }
         let target = self
             .store
@@ -241,6 +252,24 @@ impl Server {
         }
     }
 
+    /// Returns the sub-resource that a request is for, if the embedding program serves it, and the object.
+    pub(crate) fn served_subresource(
+        &self,
+        request: &Request,
+    ) -> ApiResult<Option<(Subresource, std::sync::Arc<Object>)>> {
+        let path = &request.path;
+        let name = path.subresource.as_deref().unwrap_or_default();
+        let key = (path.plural.clone(), name.to_owned());
+        let Some(subresource) = self.subresources.get(&key) else {
+            return Ok(None);
+        };
+        let Some(target) = self.store.registry.find(&path.group, &path.version, &path.plural) else {
+            return Ok(None);
+        };
+        let object = self.find(request, &target, path.name.as_deref().unwrap_or_default())?;
+        Ok(Some((subresource.clone(), object.clone())))
+    }
+
     /// Returns the object that a path names.
     pub(crate) fn find(
         &self,
@@ -265,6 +294,7 @@ impl Server {
         let body = match request.form {
             Form::Whole => encode_in_version(target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
+            Form::Table(include) => table_of_one(target, object, include, self.store.now),
         };
         ServerResponse::Done { code, body }
     }

@@ -3,6 +3,7 @@
 pub(crate) mod labels;
 pub(crate) mod object;
 pub(crate) mod selector;
+pub(crate) mod tables;
 pub(crate) mod watch;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
     task::Waker,
 };
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Registry, Target};
@@ -59,6 +61,8 @@ pub(crate) struct Store {
     observers: Vec<Observer>,
     /// The tasks to wake when the store is no longer locked.
     pub(crate) wakers: Vec<Waker>,
+    /// The time of the present request, for the ages in tables.
+    pub(crate) now: Timestamp,
 }
 
 impl Store {
@@ -350,11 +354,11 @@ impl Store {
 
     fn record(&mut self, target: &Target, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let change = Arc::new(Change::new(target.kind.clone(), object, previous));
-        let limit = self.history_limit;
+        let (limit, now) = (self.history_limit, self.now);
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(target.id) {
             for watch in table.watches.values_mut() {
-                watch.on_change(&change, &mut wakers);
+                watch.on_change(&change, now, &mut wakers);
             }
             table.history.push_back(change.clone());
             while table.history.len() > limit {

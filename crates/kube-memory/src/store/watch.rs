@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, task::Waker};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::Target;
@@ -10,6 +11,7 @@ use crate::request::{Form, failure::Failure};
 use crate::store::{
     object::{Action, Change, Object, encode, encode_in_version, event_line, metadata_only},
     selector::Filter,
+    tables::table_of_one,
 };
 
 /// The number of unsent lines at which a watch is ended, as a server ends a client that reads too slowly.
@@ -67,49 +69,50 @@ impl Watch {
     }
 
     /// Queues a change, in the form that results from the watch's selector.
-    pub(crate) fn on_change(&mut self, change: &Change, wakers: &mut Vec<Waker>) {
+    pub(crate) fn on_change(&mut self, change: &Change, now: Timestamp, wakers: &mut Vec<Waker>) {
         if self.ended || change.resource_version() <= self.since || !self.covers(&change.object) {
             return;
         }
-        let now = change.action() != Action::Deleted && self.filter.matches(&change.object);
+        let after = change.action() != Action::Deleted && self.filter.matches(&change.object);
         let before = change
             .previous
             .as_ref()
             .is_some_and(|previous| self.filter.matches(previous));
-        let line = match (before, now) {
+        let line = match (before, after) {
             (false, false) => return,
-            (false, true) => self.line(Action::Added, &change.object),
-            (true, true) => self.line(Action::Modified, &change.object),
+            (false, true) => self.line(Action::Added, &change.object, now),
+            (true, true) => self.line(Action::Modified, &change.object, now),
             (true, false) => match (change.action(), &change.previous) {
-                (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, &change.object),
+                (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, &change.object, now),
                 // The object left the selection: the event has its last selected state, with the new version.
                 (_, Some(previous)) => {
                     let last = Object::new(previous.document().clone(), change.resource_version(), None);
-                    self.line(Action::Deleted, &last)
+                    self.line(Action::Deleted, &last, now)
                 }
             },
         };
         self.push(line, wakers);
     }
 
-    fn line(&self, action: Action, object: &Object) -> Bytes {
+    fn line(&self, action: Action, object: &Object, now: Timestamp) -> Bytes {
         if self.form == Form::Whole && action == object.action && self.target.is_stored_version() {
             return object.line();
         }
-        event_line(action.as_str(), &self.body(object))
+        event_line(action.as_str(), &self.body(object, now))
     }
 
-    fn body(&self, object: &Object) -> Bytes {
+    fn body(&self, object: &Object, now: Timestamp) -> Bytes {
         match self.form {
             Form::Whole => encode_in_version(&self.target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
+            Form::Table(include) => table_of_one(&self.target, object, include, now),
         }
     }
 
     /// Queues an object that existed before the watch began.
-    pub(crate) fn push_initial(&mut self, object: &Object) {
+    pub(crate) fn push_initial(&mut self, object: &Object, now: Timestamp) {
         if self.covers(object) && self.filter.matches(object) {
-            let line = self.line(Action::Added, object);
+            let line = self.line(Action::Added, object, now);
             self.lines.push_back(line);
         }
     }
@@ -186,6 +189,7 @@ impl Watch {
         let (api_version, kind) = match self.form {
             Form::Whole => (self.target.api_version(), self.target.kind.kind.as_str()),
             Form::MetadataOnly => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+            Form::Table(_) => ("meta.k8s.io/v1", "Table"),
         };
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if initial_end && let Some(map) = metadata.as_object_mut() {

@@ -125,7 +125,8 @@ impl Server {
         let generated = self.generate_name(target, namespace, meta);
         let name = meta.text("name").to_owned();
         self.prepare_new(target, &mut body);
-        let causes = validate(target, &body);
+        let mut causes = validate(target, &body);
+        self.check_rules(target, &body, None, &mut causes);
         if !causes.is_empty() {
             return Err(Failure::invalid(target, &name, &causes));
         }

@@ -15,6 +15,7 @@ use crate::server::{Server, ServerResponse};
 use crate::store::{
     object::{Object, bare, encode, encode_in_version, metadata_only},
     selector::Filter,
+    tables::table,
     watch::Watch,
 };
 use crate::verbs::continue_token::ContinueToken;
@@ -121,6 +122,10 @@ impl Server {
             metadata.insert("remainingItemCount".to_owned(), Value::from(remaining));
         }
         let (api_version, kind) = match request.form {
+            Form::Table(include) => {
+                let objects = objects.map(AsRef::as_ref);
+                return table(target, objects, metadata, include, self.store.now);
+            }
             Form::Whole => (target.api_version(), target.kind.list_kind.as_str()),
             Form::MetadataOnly => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
         };
@@ -136,7 +141,7 @@ impl Server {
                 body.push(b',');
             }
             let item = match request.form {
-                Form::MetadataOnly => encode(&metadata_only(object)),
+                Form::MetadataOnly | Form::Table(_) => encode(&metadata_only(object)),
                 Form::Whole if target.kind.is_custom() => encode_in_version(target, object),
                 Form::Whole if target.is_stored_version() => object.bare(),
                 Form::Whole => bare(&target.in_request_version(object.document())),
@@ -167,12 +172,13 @@ impl Server {
             query.bookmarks,
             if initial { current } else { since },
         );
+        let now = self.store.now;
         if initial {
             for object in self
                 .store
                 .iter(target.id, request.path.namespace.as_deref(), None)
             {
-                watch.push_initial(object);
+                watch.push_initial(object, now);
             }
             if initial_events && query.bookmarks {
                 watch.push_initial_end(current);
@@ -183,7 +189,7 @@ impl Server {
                 Ok(changes) => {
                     let mut no_wakers = Vec::new();
                     for change in changes {
-                        watch.on_change(change, &mut no_wakers);
+                        watch.on_change(change, now, &mut no_wakers);
                     }
                 }
             }

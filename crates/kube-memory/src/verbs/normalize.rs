@@ -9,6 +9,8 @@ use crate::request::{
     Request, body,
     failure::{ApiResult, Failure},
 };
+use crate::server::Server;
+use crate::store::object::Object;
 
 pub(crate) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
     object
@@ -266,4 +268,27 @@ pub(crate) fn strict_failure(
         return Failure::unreadable_patch(&object.to_value(), &message);
     }
     Failure::bad_request(format!("{}: {message}", unhandled(target)))
+}
+
+impl Server {
+    /// Evaluates the rules of the object's definition, if the cluster has that setting and nothing blocks them.
+    #[cfg(feature = "rules")]
+    pub(crate) fn check_rules(
+        &self,
+        target: &Target,
+        body: &Document,
+        old: Option<&Object>,
+        causes: &mut Vec<Cause>,
+    ) {
+        if !self.settings.rules || causes.iter().any(Cause::blocks_rules) {
+            return;
+        }
+        if let Some(rules) = target.evaluated_rules() {
+            rules.check(&body.to_value(), old.map(Object::value), causes);
+        }
+    }
+
+    #[cfg(not(feature = "rules"))]
+    #[expect(clippy::unused_self, reason = "the feature `rules` needs it")]
+    pub(crate) fn check_rules(&self, _: &Target, _: &Document, _: Option<&Object>, _: &mut Vec<Cause>) {}
 }

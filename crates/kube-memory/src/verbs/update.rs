@@ -278,6 +278,7 @@ impl Server {
         } else {
             validate(target, new)
         };
+        self.check_rules(target, new, Some(old), &mut causes);
         if !status_only {
             match target.kind.family {
                 Family::Pod => causes.extend(pods::validate_update(new, old.document())),

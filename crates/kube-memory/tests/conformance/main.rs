@@ -60,11 +60,13 @@ scripts! {
     preconditions
     quota
     requests
+    rules
     schema
     selectors
     services
     status
     strategic_patch
+    tables
     terminating
     watching
 }

@@ -17,6 +17,12 @@ const DECODERS: [&str; 5] = [
 /// The mask of a version that depends on other activity in a cluster.
 const SOME_VERSION: &str = "<version>";
 
+/// Returns true for an age in a table, such as `3s`.
+fn is_age(text: &str) -> bool {
+    text.strip_suffix('s')
+        .is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 /// The values masked so far in the responses of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Masks {
@@ -39,6 +45,7 @@ impl Masks {
         match value {
             Value::Object(members) => self.hide_object(members),
             Value::Array(items) => items.iter().map(|item| self.hide(item)).collect(),
+            Value::String(text) if is_age(text) => Value::from("<age>"),
             Value::String(text) => Value::from(self.hide_text(text)),
             other => other.clone(),
         }
@@ -53,7 +60,9 @@ impl Masks {
         let is_cursor = members.contains_key("remainingItemCount") || !members.contains_key("name");
         for key in keys {
             let value = &members[key];
-            if key == "managedFields" {
+            // Descriptions of columns are texts for people, which kubectl does not print.
+            let is_column = key == "description" && members.contains_key("priority");
+            if key == "managedFields" || is_column {
                 continue;
             }
             let text = value.as_str().unwrap_or_default();

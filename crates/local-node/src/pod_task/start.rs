@@ -62,6 +62,7 @@ impl PodTask {
             pod: self.at.name.clone(),
             log: RunLog {
                 file: self.agent.log_file(&self.at, shown.as_deref()),
+                stored: self.agent.keep_output(&self.at, &container.name),
                 ..RunLog::default()
             },
             container: shown,
@@ -78,6 +79,8 @@ impl PodTask {
         match process::start(&preparation.launch, output, &self.agent.guard, marker) {
             Ok(mut process) => {
                 process.opened = self.open(at, &preparation.launch);
+                let containers = &self.agent.containers;
+                containers.set_launch(&self.at, &container.name, Some(preparation.launch));
                 self.containers[at].started(process.pid, Timestamp::now());
                 self.files.watch(Watched {
                     agent: Arc::clone(&self.agent),

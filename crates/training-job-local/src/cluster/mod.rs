@@ -1,6 +1,7 @@
 //! A cluster on this machine: the in-memory API over HTTPS, the operator and a node.
 
 mod credentials;
+mod pods;
 mod server;
 
 use local_node::{Node, NodeEvent};
@@ -22,11 +23,13 @@ pub struct LocalCluster {
 impl LocalCluster {
     pub(crate) async fn start(
         cluster: &kube_memory::Cluster,
+        port: u16,
         operator: Operator,
         node: Node,
         output: mpsc::Receiver<NodeEvent>,
     ) -> Result<Self, RunError> {
-        let (kubeconfig, server) = server::start(cluster.endpoint()).await?;
+        pods::serve(cluster, node.containers());
+        let (kubeconfig, server) = server::start(cluster.endpoint(), port).await?;
         Ok(Self {
             kubeconfig,
             node,

@@ -29,7 +29,7 @@ use super::credentials::Credentials;
 use crate::error::ServerError;
 
 /// The maximum number of connections. Further clients wait.
-const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 2_048;
 
 /// The maximum size of a request's body, as of a Kubernetes API server.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -40,10 +40,13 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after a connection that could not be accepted, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Starts to listen. Returns the kubeconfig of the server, and the future that serves until it is dropped.
-pub(super) async fn start(endpoint: Endpoint) -> Result<(String, impl Future<Output = ()>), ServerError> {
+/// Starts to listen on a port, or any free one if it is 0. Returns the kubeconfig of the server, and the future that serves until it is dropped.
+pub(super) async fn start(
+    endpoint: Endpoint,
+    port: u16,
+) -> Result<(String, impl Future<Output = ()>), ServerError> {
     let credentials = Credentials::generate()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let kubeconfig = credentials.kubeconfig(listener.local_addr()?);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ServerConfig::builder_with_provider(provider)
@@ -93,7 +96,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Authorized) {
         .http2()
         .timer(TokioTimer::new());
     let _ = server
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(api))
+        .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(api))
         .await;
 }
 

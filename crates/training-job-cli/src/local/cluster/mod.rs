@@ -1,10 +1,12 @@
 //! `local cluster`: a Kubernetes API for training jobs, with the operator and a node that runs pods as processes.
 
 mod kubeconfig;
+mod merge;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use training_job_controller::process::program;
 use training_job_local::Jobs;
 
 use super::pod_output::{note, print_event};
@@ -15,6 +17,7 @@ use crate::help::help;
 use crate::kinds::Kinds;
 
 use kubeconfig::{KubeconfigFile, default_path};
+use merge::{MergedContext, own_path};
 
 const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process, until Ctrl-C. kubectl
@@ -22,12 +25,18 @@ and other clients use the API with the kubeconfig that is written at the start a
 end. Images are not pulled: the containers' commands run on this machine, as your user. The API
 listens on a loopback address, and needs the token of the kubeconfig, which only you can read.
 
-All objects are in memory and end with the process. Output of pods is printed here, because the API has
-no kubectl logs, exec or attach. kubectl get has no columns of its own, and rules of definitions are
-checked by the operator instead of the API: a bad job is created, and fails.
+All objects are in memory and end with the process. Output of pods is printed here, and kept for
+kubectl logs until the pod is deleted, 50 MiB for each run of a container.
+
+Limits: kubectl exec and attach have no terminal (-t) and need kubectl 1.31 or later; there is no
+port-forward, no metrics (kubectl top) and no authorization: the token may do everything. Rules of
+definitions are evaluated, except those with functions of quantities, URLs, addresses, semantic versions
+or times. Clients must send JSON for pods, not protobuf.
 
 Examples:
   {program} local cluster --venv .venv --workdir ~/src/model
+  {program} local cluster --merge --port 6443
+  kubectl --context {program}-local get pods
   {program} local cluster --kubeconfig local.yaml
   kubectl --kubeconfig local.yaml apply -f job.yaml
 
@@ -42,6 +51,14 @@ pub struct Args {
     /// The kubeconfig file to write [default: ~/.kube/PROGRAM-local]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// Add the context PROGRAM-local to your own kubeconfig as well, and remove it at the end; the current context stays
+    #[arg(long)]
+    pub merge: bool,
+
+    /// The port of the API on 127.0.0.1 [default: any free port]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
 
     /// The directory in which the processes start; a relative `workingDir` of a container is resolved against it
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -66,12 +83,18 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
         None => default_path()?,
     };
     let mut file = KubeconfigFile::create(path)?;
-    let mut cluster = jobs.cluster(config).await?;
+    let mut cluster = jobs.cluster(config, args.port).await?;
     file.write(cluster.kubeconfig())?;
-    let shown = file.path().display();
-    note(&format!(
-        "cluster ready; use it with: kubectl --kubeconfig {shown} get pods"
-    ));
+    // Removes the context at its end.
+    let mut _merged = None;
+    let option = if args.merge {
+        let name = format!("{}-local", program().name);
+        _merged = Some(MergedContext::add(own_path()?, &name, cluster.kubeconfig())?);
+        format!("--context {name}")
+    } else {
+        format!("--kubeconfig {}", file.path().display())
+    };
+    note(&format!("cluster ready; use it with: kubectl {option} get pods"));
     loop {
         tokio::select! {
             biased;

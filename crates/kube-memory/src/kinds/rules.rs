@@ -1,0 +1,332 @@
+//! Evaluates the rules of definitions (`x-kubernetes-validations`) on objects, with the crate `cel`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use cel::extractors::This;
+use cel::objects::{Key, OptionalValue};
+use cel::{Context, Env, ExecutionError, Program, Value, extensions};
+use serde_json::Value as Json;
+
+use crate::object::{cause::Cause, json};
+
+/// The functions of Kubernetes that the interpreter lacks. A rule that calls one is not evaluated.
+const UNSUPPORTED_FUNCTIONS: &str = "asApproximateFloat asInteger bind cidr compareTo duration equivalent find findAll indexOf intersects ip \
+    isCIDR isGreaterThan isIP isInteger isLessThan isQuantity isSemver isURL lastIndexOf optFlatMap optMap \
+    quantity semver timestamp url";
+
+fn environment() -> &'static Arc<Env> {
+    static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
+        let mut environment = Env::stdlib();
+        for extension in [extensions::strings, extensions::lists] {
+            // Each extension is added once, so a conflict is impossible.
+            let _ = environment.add_extension(extension);
+        }
+        Arc::new(environment)
+    });
+    &ENVIRONMENT
+}
+
+/// A compiled rule. `None` if it does not parse or calls a function that the interpreter lacks.
+type Compiled = Option<Arc<Program>>;
+
+/// The rules of one version of a definition. A rule is compiled when it is evaluated for the first time.
+#[derive(Default)]
+pub(crate) struct Rules {
+    schema: Json,
+    compiled: Mutex<BTreeMap<String, Compiled>>,
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rules").finish_non_exhaustive()
+    }
+}
+
+impl Rules {
+    /// Takes the rules of an `openAPIV3Schema`.
+    pub(crate) fn of_schema(schema: &Json) -> Self {
+        Self {
+            schema: schema.clone(),
+            compiled: Mutex::default(),
+        }
+    }
+
+    /// Adds a cause for each rule that an object violates. `old` is its stored state. Parts that are unchanged are not
+    /// checked again.
+    pub(crate) fn check(&self, object: &Json, old: Option<&Json>, causes: &mut Vec<Cause>) {
+        self.visit(&self.schema, object, old, "", causes);
+    }
+
+    fn visit(&self, schema: &Json, json: &Json, old: Option<&Json>, path: &str, causes: &mut Vec<Cause>) {
+        if json.is_null() || old == Some(json) {
+            return;
+        }
+        for rule in json::array(schema.get("x-kubernetes-validations")) {
+            if let Some(message) = self.violation(rule, schema, json, old) {
+                let field = rule["fieldPath"].as_str().unwrap_or_default();
+                let path = format!("{path}{field}");
+                causes.push(cause(
+                    path.trim_start_matches('.'),
+                    &rule["reason"],
+                    json,
+                    &message,
+                ));
+            }
+        }
+        if let Some(properties) = schema["properties"].as_object() {
+            for (name, field) in properties {
+                let path = kube_schema::field(path, name);
+                self.visit(
+                    field,
+                    &json[name],
+                    old.and_then(|old| old.get(name)),
+                    &path,
+                    causes,
+                );
+            }
+        }
+        if let (Some(values), Json::Object(members)) = (values(schema), json) {
+            for (key, value) in members {
+                let old = old.and_then(|old| old.get(key));
+                self.visit(values, value, old, &format!("{path}[{key}]"), causes);
+            }
+        }
+        if let (Some(items), Json::Array(elements)) = (items(schema), json) {
+            for (place, element) in elements.iter().enumerate() {
+                // Only elements of a list with keys belong to each other.
+                let old = same_element(schema, element, old);
+                self.visit(items, element, old, &kube_schema::item(path, place), causes);
+            }
+        }
+    }
+
+    fn compile(&self, text: &str) -> Compiled {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = compiled.get(text) {
+            return known.clone();
+        }
+        let program = environment().compile(text).ok().filter(|program| {
+            let references = program.references();
+            let functions = references.functions();
+            let mut unsupported = UNSUPPORTED_FUNCTIONS.split(' ');
+            !unsupported.any(|name| functions.iter().any(|called| *called == name))
+        });
+        let program = program.map(Arc::new);
+        compiled.insert(text.to_owned(), program.clone());
+        program
+    }
+
+    /// Returns the message of a rule if a value violates it.
+    fn violation(&self, rule: &Json, schema: &Json, json: &Json, old: Option<&Json>) -> Option<String> {
+        let text = rule["rule"].as_str().unwrap_or_default();
+        let program = self.compile(text)?;
+        let optional = rule["optionalOldSelf"] == true;
+        if program.references().has_variable("oldSelf") && !optional && old.is_none() {
+            return None;
+        }
+        let old = old.map(|old| value(schema, old));
+        let old = match (optional, old) {
+            (true, Some(old)) => Value::Opaque(Arc::new(OptionalValue::of(old))),
+            (false, Some(old)) => old,
+            (_, None) => Value::Opaque(Arc::new(OptionalValue::none())),
+        };
+        let context = context(value(schema, json), old);
+        match program.execute(&context) {
+            Ok(Value::Bool(true)) => None,
+            Ok(Value::Bool(false)) => Some(self.message(rule, &context)),
+            Ok(_) => Some(format!("rule: {text} evaluated to a value that is not a bool")),
+            Err(error) => Some(format!("rule: {text} evaluation error: {error}")),
+        }
+    }
+
+    fn message(&self, rule: &Json, context: &Context<'_, '_>) -> String {
+        let made = rule["messageExpression"].as_str().and_then(|expression| {
+            match self.compile(expression)?.execute(context) {
+                Ok(Value::String(text)) => Some(text.to_string()),
+                _ => None,
+            }
+        });
+        let fixed = rule["message"].as_str().map(str::to_owned);
+        made.or(fixed)
+            .unwrap_or_else(|| format!("failed rule: {}", rule["rule"].as_str().unwrap_or_default()))
+    }
+}
+
+fn cause(path: &str, reason: &Json, json: &Json, message: &str) -> Cause {
+    match reason.as_str() {
+        Some("FieldValueForbidden") => Cause::forbidden(path, message),
+        Some("FieldValueRequired") => Cause::required(path, message),
+        Some("FieldValueDuplicate") => Cause::duplicate(path, json),
+        _ => Cause::invalid(path, json, message),
+    }
+}
+
+/// Returns the old element with the same keys, in a list with keys.
+fn same_element<'o>(schema: &Json, element: &Json, old: Option<&'o Json>) -> Option<&'o Json> {
+    let keys: Vec<&str> = json::array(schema.get("x-kubernetes-list-map-keys"))
+        .filter_map(Json::as_str)
+        .collect();
+    let mut elements = old?.as_array()?.iter();
+    let is_same = |old: &&Json| keys.iter().all(|key| old.get(*key) == element.get(*key));
+    elements.find(is_same).filter(|_| !keys.is_empty())
+}
+
+/// Returns the schema of a list's items.
+fn items(schema: &Json) -> Option<&Json> {
+    schema.get("items").filter(|items| items.is_object())
+}
+
+/// Returns the schema of a map's values.
+fn values(schema: &Json) -> Option<&Json> {
+    schema
+        .get("additionalProperties")
+        .filter(|values| values.is_object())
+}
+
+/// Reserved words, which rules escape in names of fields.
+const RESERVED_WORDS: &str = "true false null in as break const continue else for function if import let loop package namespace return var \
+    void while";
+
+/// Returns the name of a field in rules.
+fn escape(name: &str) -> String {
+    if RESERVED_WORDS.split(' ').any(|word| word == name) {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+}
+
+/// Returns true if rules see values of this schema: it has a type, down to the items of its lists and maps.
+fn is_visible(schema: &Json) -> bool {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return true;
+    }
+    match schema["type"].as_str() {
+        None => false,
+        Some("array") => items(schema).is_some_and(is_visible),
+        Some("object") => values(schema).is_none_or(is_visible),
+        Some(_) => true,
+    }
+}
+
+fn context(own: Value, old: Value) -> Context<'static, 'static> {
+    let mut context = Context::with_env(environment().clone());
+    context.add_variable_from_value("self", own);
+    context.add_variable_from_value("oldSelf", old);
+    type List = This<Arc<Vec<Value>>>;
+    let most = |list: &[Value], greater: bool| {
+        let mut items = list.iter();
+        let first = items.next().cloned();
+        let first = first.ok_or_else(|| ExecutionError::function_error("max or min", "the list is empty"))?;
+        Ok(items.fold(first, |most, item| {
+            match (*item > most) == greater && *item != most {
+                true => item.clone(),
+                false => most,
+            }
+        }))
+    };
+    // Adding a function fails only if the name is taken, which is not the case.
+    let _ = context.add_function("max", move |This(list): List| most(&list, true));
+    let _ = context.add_function("min", move |This(list): List| most(&list, false));
+    let _ = context.add_function("isSorted", |This(list): List| list.is_sorted());
+    let _ = context.add_function("sum", |This(list): List| {
+        list.iter()
+            .try_fold(Value::Int(0), |sum, item| match (sum, item) {
+                (Value::Int(sum), Value::Int(item)) => Ok(Value::Int(sum.saturating_add(*item))),
+                (Value::Int(0), Value::Float(item)) => Ok(Value::Float(*item)),
+                (Value::Float(sum), Value::Float(item)) => Ok(Value::Float(sum + item)),
+                _ => Err(ExecutionError::function_error(
+                    "sum",
+                    "not all items are numbers of one type",
+                )),
+            })
+    });
+    context
+}
+
+/// Converts a value to the form that rules see: without fields outside the schema, and with the number types of the
+/// schema.
+fn value(schema: &Json, json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Bool(*truth),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) if schema["type"] != "number" => Value::Int(integer),
+            _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::String(Arc::new(text.clone())),
+        Json::Array(elements) => {
+            let items = items(schema);
+            let elements = elements.iter().filter_map(|element| Some(value(items?, element)));
+            Value::List(Arc::new(elements.collect()))
+        }
+        Json::Object(members) => {
+            let values = values(schema);
+            let members = members.iter().filter(|(_, member)| !member.is_null());
+            let members = members.filter_map(|(name, member)| match values {
+                Some(values) => Some((name.clone(), value(values, member))),
+                None => {
+                    let field = schema["properties"].get(name).filter(|field| is_visible(field))?;
+                    Some((escape(name), value(field, member)))
+                }
+            });
+            let members: HashMap<Key, Value> = members.map(|(name, member)| (name.into(), member)).collect();
+            members.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: &Json, object: &Json, old: Option<&Json>) -> Vec<String> {
+        let mut causes = Vec::new();
+        Rules::of_schema(schema).check(object, old, &mut causes);
+        causes.iter().map(|cause| format!("{cause:?}")).collect()
+    }
+
+    #[test]
+    fn rules_are_checked_where_they_are_declared() {
+        let schema = json!({"type": "object", "properties": {"roles": {"type": "object", "additionalProperties": {
+            "type": "object",
+            "properties": {"replicas": {"type": "integer", "x-kubernetes-validations": [
+                {"rule": "self >= 0", "messageExpression": "'must be at least 0 (is %d)'.format([self])"},
+            ]}},
+        }}}});
+        let wrong = check(&schema, &json!({"roles": {"Worker": {"replicas": -2}}}), None);
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].contains("roles[Worker].replicas"), "{wrong:?}");
+        assert!(wrong[0].contains("must be at least 0 (is -2)"), "{wrong:?}");
+        assert!(check(&schema, &json!({"roles": {"Worker": {"replicas": 2}}}), None).is_empty());
+    }
+
+    #[test]
+    fn an_old_value_is_seen_and_unchanged_parts_are_not_checked_again() {
+        let schema = json!({"type": "object", "properties": {
+            "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]},
+            "small": {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 3", "message": "small"}]},
+        }});
+        let old = json!({"fixed": "a", "small": 7});
+        assert!(check(&schema, &json!({"fixed": "b"}), None).is_empty());
+        let changed = check(&schema, &json!({"fixed": "b", "small": 7}), Some(&old));
+        assert!(changed.len() == 1 && changed[0].contains("fixed"), "{changed:?}");
+        assert_eq!(
+            check(&schema, &json!({"fixed": "a", "small": 8}), Some(&old)).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_rule_with_a_function_that_is_missing_is_not_evaluated() {
+        let schema = json!({"type": "string", "x-kubernetes-validations": [{"rule": "isQuantity(self)"}]});
+        assert!(check(&schema, &json!("x"), None).is_empty());
+    }
+}
