@@ -32,7 +32,10 @@ pub(super) enum Change {
         job: Box<DynamicObject>,
         status: Box<JobStatus>,
     },
-    Pod { pod: Box<Pod>, gone: bool },
+    Pod {
+        pod: Box<Pod>,
+        gone: bool,
+    },
     Event(Box<JobEvent>),
 }
 

@@ -11,7 +11,15 @@ use crate::text::line;
 pub const CURVES: &str = "training.kubeflow.org/curves";
 
 /// The words before the number of a step, without regard to case.
-const STEP_WORDS: [&str; 7] = ["step", "steps", "global_step", "iter", "iteration", "batch", "epoch"];
+const STEP_WORDS: [&str; 7] = [
+    "step",
+    "steps",
+    "global_step",
+    "iter",
+    "iteration",
+    "batch",
+    "epoch",
+];
 
 /// The maximum number of metrics of a replica.
 const MAX_METRICS: usize = 6;
@@ -50,9 +58,14 @@ impl Pattern {
             Some((step, metrics)) => (step.trim().strip_prefix("step="), metrics),
             None => (None, text),
         };
-        let metrics = metrics.split(',').map(str::trim).filter(|metric| !metric.is_empty());
+        let metrics = metrics
+            .split(',')
+            .map(str::trim)
+            .filter(|metric| !metric.is_empty());
         Self {
-            step: step.map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()),
+            step: step
+                .map(|word| word.trim().to_lowercase())
+                .filter(|word| !word.is_empty()),
             metrics: metrics.map(str::to_owned).collect(),
         }
     }
@@ -71,12 +84,15 @@ impl Pattern {
             }
         };
         let is_known_step = |word: &str| is_step(word) || STEP_WORDS.contains(&word.to_lowercase().as_str());
-        let is_wanted = |word: &str| self.metrics.is_empty() || self.metrics.iter().any(|metric| metric == word);
+        let is_wanted =
+            |word: &str| self.metrics.is_empty() || self.metrics.iter().any(|metric| metric == word);
         // With `epoch 2 step 30`, the finer one counts, unless the steps begin again with each epoch.
         let steps: Vec<_> = pairs.iter().filter(|pair| is_step(pair.word)).collect();
         let step = steps.iter().find(|pair| !pair.word.eq_ignore_ascii_case("epoch"));
         let step = step.or(steps.first())?;
-        let metrics = pairs.iter().filter(|pair| pair.is_assigned && !is_known_step(pair.word) && is_wanted(pair.word));
+        let metrics = pairs
+            .iter()
+            .filter(|pair| pair.is_assigned && !is_known_step(pair.word) && is_wanted(pair.word));
         let metrics: Vec<_> = metrics.map(|pair| (pair.word, pair.number)).collect();
         (!metrics.is_empty()).then_some(Metrics {
             step_name: step.word,
@@ -87,6 +103,7 @@ impl Pattern {
 }
 
 /// The metrics of a line.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metrics<'a> {
     /// The word before the step.
     step_name: &'a str,
@@ -112,9 +129,15 @@ fn pairs(text: &str) -> Vec<Pair<'_>> {
         let (word, after) = rest.split_at(end);
         let number = after.trim_start_matches([' ', '=', ':', '[', '#', '\t', '(']);
         let between = after.strip_suffix(number).unwrap_or_default();
-        let length = number.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).unwrap_or(number.len());
-        let digits = number.get(..length).unwrap_or_default().trim_end_matches(['.', '-', '+', 'e', 'E']);
-        let begins_with_number = digits.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
+        let length = number
+            .find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E'))
+            .unwrap_or(number.len());
+        let digits = number
+            .get(..length)
+            .unwrap_or_default()
+            .trim_end_matches(['.', '-', '+', 'e', 'E']);
+        let begins_with_number =
+            digits.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
         match digits.parse::<f64>() {
             Ok(value) if begins_with_number && !between.is_empty() && value.is_finite() => {
                 pairs.push(Pair {
@@ -180,6 +203,7 @@ impl Curves {
 
 impl Points {
     fn add(&mut self, point: (f64, f64)) {
+        let point = (rounded(point.0), rounded(point.1));
         let is_kept = self.seen.is_multiple_of(1 << self.stride);
         self.seen += 1;
         if !is_kept {
@@ -199,6 +223,11 @@ impl Points {
     }
 }
 
+/// Returns a number with seven digits, which are more than a chart shows.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.6e}").parse().unwrap_or(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,7 +240,10 @@ mod tests {
 
     #[test]
     fn documented_lines_contain_metrics() {
-        assert_eq!(read("step 120/1000 loss=0.53"), Some((120.0, vec![("loss", 0.53)])));
+        assert_eq!(
+            read("step 120/1000 loss=0.53"),
+            Some((120.0, vec![("loss", 0.53)]))
+        );
         assert_eq!(
             read("INFO:root:Epoch[3] Batch [20]\tSpeed: 1000.5 samples/sec\taccuracy=0.93"),
             Some((20.0, vec![("Speed", 1000.5), ("accuracy", 0.93)]))
@@ -233,7 +265,9 @@ mod tests {
     #[test]
     fn the_annotation_selects_step_and_metrics() {
         let pattern = Pattern::of_annotation("step=update; loss, val/acc");
-        let found = pattern.read("update=7 loss=2 lr=0.1 val/acc=0.5").map(|found| (found.step, found.metrics));
+        let found = pattern
+            .read("update=7 loss=2 lr=0.1 val/acc=0.5")
+            .map(|found| (found.step, found.metrics));
         assert_eq!(found, Some((7.0, vec![("loss", 2.0), ("val/acc", 0.5)])));
         assert_eq!(pattern.read("step 7 loss=2"), None);
     }
@@ -245,7 +279,11 @@ mod tests {
             curves.add(&Pattern::default(), &format!("step {step} loss={step}"));
         }
         let curve = curves.finish("worker-0").remove(0);
-        assert!((100..=MAX_POINTS + 1).contains(&curve.points.len()), "{}", curve.points.len());
+        assert!(
+            (100..=MAX_POINTS + 1).contains(&curve.points.len()),
+            "{}",
+            curve.points.len()
+        );
         assert_eq!(curve.points.first(), Some(&(0.0, 0.0)));
         assert_eq!(curve.points.last(), Some(&(99_999.0, 99_999.0)));
     }

@@ -13,7 +13,9 @@ pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure
         let (Some(role), Some(index), Some(at)) = (&failure.role, failure.index, failure.at) else {
             continue;
         };
-        let place = replicas.iter().position(|replica| replica.role == *role && replica.index == index);
+        let place = replicas
+            .iter()
+            .position(|replica| replica.role == *role && replica.index == index);
         let replica = match place.and_then(|place| replicas.get_mut(place)) {
             Some(replica) => replica,
             None => {
@@ -40,16 +42,25 @@ pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure
 
 /// Returns true if the failure is that of a run of the pod, or of the pod itself.
 fn is_end_of(pod: &PodHistory, failure: &Failure, at: Timestamp) -> bool {
-    let is_near = |time: Option<Timestamp>| time.is_some_and(|time| time.duration_since(at).abs() <= ACCURACY);
-    let by_run = pod.runs.iter().any(|run| is_near(run.finished_at) && run.exit_code == failure.exit_code);
+    let is_near =
+        |time: Option<Timestamp>| time.is_some_and(|time| time.duration_since(at).abs() <= ACCURACY);
+    let by_run = pod
+        .runs
+        .iter()
+        .any(|run| is_near(run.finished_at) && run.exit_code == failure.exit_code);
     let lived = pod.created_at.is_none_or(|created| created <= at);
     let by_pod = failure.exit_code.is_none() && lived && pod.gone_at.is_none_or(|gone| gone >= at);
     by_run || by_pod && !pod.is_inferred
 }
 
 fn inferred(name: String, failure: &Failure, at: Timestamp, events: &[Event]) -> PodHistory {
-    let creations = events.iter().filter(|event| event.reason == "SuccessfulCreatePod" && names(event, &name));
-    let created_at = creations.filter_map(|event| event.at).filter(|created| *created <= at).max();
+    let creations = events
+        .iter()
+        .filter(|event| event.reason == "SuccessfulCreatePod" && names(event, &name));
+    let created_at = creations
+        .filter_map(|event| event.at)
+        .filter(|created| *created <= at)
+        .max();
     let run = failure.exit_code.map(|exit_code| ContainerRun {
         container: failure.container.clone().unwrap_or_default(),
         is_init: false,

@@ -29,5 +29,6 @@ pub use rendered::RenderedRole;
 pub use settings::{Setting, settings};
 pub use size::MAX_BYTES;
 pub use story::{
-    Condition, ContainerRun, Event, Failure, LogLine, Omitted, PodHistory, Replica, Story, VERSION, Wait, Warning,
+    Condition, ContainerRun, Event, Failure, LogLine, Omitted, PodHistory, Replica, Story, VERSION, Wait,
+    Warning,
 };

@@ -16,6 +16,9 @@ const MAX_RUNS: usize = 40;
 /// The maximum number of lines of a pod.
 pub(crate) const MAX_LINES: usize = 40;
 
+/// The conditions of a pod that was stopped from outside: Kubernetes' own, and that of the node agent of local runs.
+const STOPS: [&str; 2] = ["DisruptionTarget", "training.kubeflow.org/Stopped"];
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodFacts {
     history: PodHistory,
@@ -35,7 +38,11 @@ impl PodFacts {
         let history = &mut self.history;
         history.name = line(meta.name.as_deref().unwrap_or_default());
         history.uid = line(meta.uid.as_deref().unwrap_or_default());
-        let attempt = meta.annotations.iter().flatten().find(|(key, _)| *key == RESTART_ATTEMPT);
+        let attempt = meta
+            .annotations
+            .iter()
+            .flatten()
+            .find(|(key, _)| *key == RESTART_ATTEMPT);
         history.attempt = attempt.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         history.node = node.map(line);
@@ -45,18 +52,27 @@ impl PodFacts {
         if history.created_at.is_none() {
             history.created_at = Some(exact(meta.creation_timestamp.as_ref(), now).unwrap_or(now));
         }
+        let mut conditions = status.conditions.iter().flatten();
+        history.is_shut_down |=
+            conditions.any(|condition| STOPS.contains(&&*condition.type_) && condition.status == "True");
         self.observe_scheduling(&status, now);
         let inits = status.init_container_statuses.iter().flatten();
-        for (container, is_init) in inits
-            .map(|container| (container, true))
-            .chain(status.container_statuses.iter().flatten().map(|container| (container, false)))
-        {
+        for (container, is_init) in inits.map(|container| (container, true)).chain(
+            status
+                .container_statuses
+                .iter()
+                .flatten()
+                .map(|container| (container, false)),
+        ) {
             self.observe_container(container, is_init, now);
         }
         let history = &mut self.history;
         if history.stopping_at.is_none() {
             let grace = SignedDuration::from_secs(meta.deletion_grace_period_seconds.unwrap_or(0));
-            let requested = meta.deletion_timestamp.as_ref().and_then(|at| at.0.checked_sub(grace).ok());
+            let requested = meta
+                .deletion_timestamp
+                .as_ref()
+                .and_then(|at| at.0.checked_sub(grace).ok());
             history.stopping_at = requested.map(|at| exact(Some(&Time(at)), now).unwrap_or(at));
         }
         if gone && history.gone_at.is_none() {
@@ -139,7 +155,9 @@ impl PodFacts {
         let is_full = waits.len() >= MAX_RUNS;
         match waits.last_mut() {
             Some(latest) if latest.reason == reason && at <= latest.at => latest.message = why,
-            Some(latest) if latest.reason == reason && !self.runs.values().any(|run| run.started_at > latest.at) => {
+            Some(latest)
+                if latest.reason == reason && !self.runs.values().any(|run| run.started_at > latest.at) =>
+            {
                 latest.message = why;
             }
             Some(_) if is_full => self.omitted_runs += 1,
@@ -177,5 +195,9 @@ fn exact(time: Option<&Time>, now: Timestamp) -> Option<Timestamp> {
     let time = time?.0;
     let age = now.duration_since(time);
     let is_recent = !age.is_negative() && age < SignedDuration::from_secs(1);
-    Some(if is_recent && time.subsec_nanosecond() == 0 { now } else { time })
+    Some(if is_recent && time.subsec_nanosecond() == 0 {
+        now
+    } else {
+        time
+    })
 }

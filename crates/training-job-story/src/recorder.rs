@@ -158,11 +158,22 @@ impl Recorder {
         replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let metadata = &job.object["metadata"];
         let text = |value: &Value| line(value.as_str().unwrap_or_default());
-        let created = metadata["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        let first_pod = replicas.iter().flat_map(|replica| &replica.pods).filter_map(|pod| pod.created_at).min();
-        let curves = self.curves.iter().flat_map(|((role, index), curves)| curves.finish(&format!("{role}-{index}")));
+        let created = metadata["creationTimestamp"]
+            .as_str()
+            .and_then(|text| text.parse::<Timestamp>().ok());
+        let first_pod = replicas
+            .iter()
+            .flat_map(|replica| &replica.pods)
+            .filter_map(|pod| pod.created_at)
+            .min();
+        let curves = self
+            .curves
+            .iter()
+            .flat_map(|((role, index), curves)| curves.finish(&format!("{role}-{index}")));
         let policy = &job.object["spec"]["runPolicy"]["backoffLimit"];
-        let limit = policy.as_i64().or_else(|| job.object["spec"]["backoffLimit"].as_i64());
+        let limit = policy
+            .as_i64()
+            .or_else(|| job.object["spec"]["backoffLimit"].as_i64());
         let story = Story {
             version: VERSION,
             api_version: text(&job.object["apiVersion"]),
@@ -193,18 +204,32 @@ impl Recorder {
 }
 
 fn state(status: &JobStatus) -> String {
-    let mut holds = status.conditions.iter().rev().filter(|c| c.status == ConditionStatus::True);
-    holds.next().map_or_else(|| "Pending".to_owned(), |c| line(&c.type_))
+    let mut holds = status
+        .conditions
+        .iter()
+        .rev()
+        .filter(|c| c.status == ConditionStatus::True);
+    holds
+        .next()
+        .map_or_else(|| "Pending".to_owned(), |c| line(&c.type_))
 }
 
 fn finished_at(status: &JobStatus) -> Option<Timestamp> {
-    let ends = status.conditions.iter().filter(|c| c.status == ConditionStatus::True);
-    let end = ends.filter(|c| matches!(&*c.type_, "Succeeded" | "Failed")).find_map(|c| c.last_transition_time.as_ref());
+    let ends = status
+        .conditions
+        .iter()
+        .filter(|c| c.status == ConditionStatus::True);
+    let end = ends
+        .filter(|c| matches!(&*c.type_, "Succeeded" | "Failed"))
+        .find_map(|c| c.last_transition_time.as_ref());
     status.completion_time.as_ref().or(end).map(|time| time.0)
 }
 
 fn of_condition(condition: &JobCondition) -> Condition {
-    let at = condition.last_transition_time.as_ref().or(condition.last_update_time.as_ref());
+    let at = condition
+        .last_transition_time
+        .as_ref()
+        .or(condition.last_update_time.as_ref());
     Condition {
         type_: line(&condition.type_),
         status: match condition.status {

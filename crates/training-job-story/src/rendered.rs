@@ -42,7 +42,10 @@ impl RenderedRole {
 
     fn new(role: String, container: &Value) -> Self {
         let words = |key: &str| container[key].as_array().into_iter().flatten();
-        let command: Vec<_> = words("command").chain(words("args")).filter_map(Value::as_str).collect();
+        let command: Vec<_> = words("command")
+            .chain(words("args"))
+            .filter_map(Value::as_str)
+            .collect();
         let resources = &container["resources"];
         Self {
             role,

@@ -55,5 +55,6 @@ fn contains(value: &Value, segments: &[&str]) -> bool {
 
 /// Lists of older kinds have names in the plural.
 fn is_plural_of(name: &str, singular: &str) -> bool {
-    name.strip_suffix('s').is_some_and(|name| name.eq_ignore_ascii_case(singular))
+    name.strip_suffix('s')
+        .is_some_and(|name| name.eq_ignore_ascii_case(singular))
 }

@@ -35,7 +35,10 @@ impl Limits {
     fn halved(self) -> Self {
         Self {
             // Replicas are what a story is about, so they are left out last.
-            replicas: (self.replicas * 3 / 4).max(1),
+            replicas: match self.runs_per_pod {
+                ..=2 => (self.replicas * 3 / 4).max(1),
+                _ => self.replicas,
+            },
             pods_per_replica: (self.pods_per_replica / 2).max(1),
             runs_per_pod: (self.runs_per_pod / 2).max(1),
             lines_per_pod: (self.lines_per_pod / 2).max(1),
@@ -71,7 +74,9 @@ fn apply(story: &mut Story, limits: Limits) {
         // A stable sort keeps the order of the replicas.
         story.replicas.sort_by_key(|replica| !replica.is_troubled());
         omitted.replicas += truncate(&mut story.replicas, limits.replicas);
-        story.replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
+        story
+            .replicas
+            .sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
     }
     for replica in &mut story.replicas {
         omitted.pods += drop_first(&mut replica.pods, limits.pods_per_replica);

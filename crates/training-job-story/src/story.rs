@@ -157,6 +157,9 @@ pub struct PodHistory {
     /// True if the pod was not observed: its facts are those that failures and events of the job contain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_inferred: bool,
+    /// True if the node ended the pod: it was preempted, evicted or shut down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_shut_down: bool,
     /// Node of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -327,7 +330,8 @@ impl Story {
     pub(crate) fn end(&self) -> Timestamp {
         let pods = || self.replicas.iter().flat_map(|replica| &replica.pods);
         let runs = pods().flat_map(|pod| &pod.runs);
-        let is_open = pods().any(|pod| pod.gone_at.is_none() && !matches!(&*pod.phase, "Succeeded" | "Failed"));
+        let is_open =
+            pods().any(|pod| pod.gone_at.is_none() && !matches!(&*pod.phase, "Succeeded" | "Failed"));
         let ends = runs.filter_map(|run| run.finished_at);
         let ends = ends.chain(pods().flat_map(|pod| [pod.gone_at, pod.stopping_at]).flatten());
         let latest = ends.chain(self.finished_at).max();
@@ -351,8 +355,23 @@ impl Replica {
 }
 
 impl PodHistory {
+    /// Returns true if a run ended by a signal after the pod was asked to stop.
+    pub(crate) fn was_stopped(&self, run: &ContainerRun) -> bool {
+        let by_signal = run.signal.is_some() || run.exit_code.is_some_and(|code| code >= 128);
+        let requested = self.stopping_at.or(self.gone_at).filter(|_| !self.is_inferred);
+        // Times of a status are in whole seconds.
+        let is_after = |at: Timestamp| {
+            run.finished_at
+                .is_some_and(|finished| finished.as_second() >= at.as_second())
+        };
+        by_signal && (self.is_shut_down || requested.is_some_and(is_after))
+    }
+
     pub(crate) fn is_troubled(&self) -> bool {
-        let failed = self.runs.iter().any(|run| run.exit_code.is_some_and(|code| code != 0));
+        let failed = self
+            .runs
+            .iter()
+            .any(|run| run.exit_code.is_some_and(|code| code != 0) && !self.was_stopped(run));
         failed || matches!(&*self.phase, "Failed" | "Pending") || self.is_inferred
     }
 }

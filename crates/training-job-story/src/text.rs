@@ -30,9 +30,11 @@ pub(crate) fn printable(text: &str, max: usize) -> String {
     printable
 }
 
-fn is_hidden(c: char) -> bool {
+/// Returns true for characters that are invisible or change the direction of text, other than line ends and tabs.
+pub(crate) fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
-    is_control || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    is_control
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
         || matches!(c, '\u{fdd0}'..='\u{fdef}')
         || u32::from(c) & 0xfffe == 0xfffe
 }
@@ -40,7 +42,10 @@ fn is_hidden(c: char) -> bool {
 /// Skips the rest of a sequence such as `ESC [ 1 ; 31 m`.
 fn skip_escape_sequence(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     if chars.next_if_eq(&'[').is_some() {
-        while chars.next_if(|c| c.is_ascii_digit() || matches!(c, ';' | '?')).is_some() {}
+        while chars
+            .next_if(|c| c.is_ascii_digit() || matches!(c, ';' | '?'))
+            .is_some()
+        {}
         chars.next_if(char::is_ascii_alphabetic);
     }
 }

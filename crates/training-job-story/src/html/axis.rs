@@ -2,8 +2,8 @@
 
 /// The steps between ticks of a time axis, in seconds.
 const TIME_STEPS: [f64; 20] = [
-    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0,
-    43_200.0, 86_400.0,
+    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0,
+    7_200.0, 14_400.0, 43_200.0, 86_400.0,
 ];
 
 /// Returns at most nine ticks from 0 to `length` seconds.
@@ -14,6 +14,9 @@ pub(super) fn time_ticks(length: f64) -> Vec<f64> {
 
 /// Returns at most nine ticks between two numbers.
 pub(super) fn ticks(from: f64, to: f64) -> Vec<f64> {
+    if from == to {
+        return vec![from];
+    }
     multiples(from, to, nice_step(to - from))
 }
 
@@ -54,8 +57,11 @@ mod tests {
     fn ticks_are_round_numbers() {
         assert_eq!(time_ticks(45.0), [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(ticks(0.0, 1_000.0), [0.0, 200.0, 400.0, 600.0, 800.0, 1_000.0]);
-        assert_eq!(ticks(5.0, 5.0).len(), 1);
+        assert_eq!(ticks(5.0, 5.0), [5.0]);
         assert!(ticks(0.0, f64::INFINITY).is_empty());
-        assert_eq!([0.53, 1_000.0, 0.0, 1.5e-7].map(number), ["0.53", "1000", "0", "1.50e-7"]);
+        assert_eq!(
+            [0.53, 1_000.0, 0.0, 1.5e-7].map(number),
+            ["0.53", "1000", "0", "1.50e-7"]
+        );
     }
 }

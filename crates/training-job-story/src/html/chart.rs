@@ -42,7 +42,12 @@ struct Bounds {
 }
 
 fn bounds(curves: &[&Curve]) -> Option<Bounds> {
-    let points = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+    let points = || {
+        curves
+            .iter()
+            .flat_map(|curve| &curve.points)
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+    };
     let range = |of: fn(&(f64, f64)) -> f64| {
         let least = points().map(of).fold(f64::INFINITY, f64::min);
         let greatest = points().map(of).fold(f64::NEG_INFINITY, f64::max);
@@ -71,7 +76,11 @@ fn chart(metric: &str, curves: &[&Curve]) -> Markup {
     let (Some(bounds), Some(first)) = (bounds(shown), shown.first()) else {
         return Markup::default();
     };
-    let last = first.points.last().map(|point| number(point.1)).unwrap_or_default();
+    let last = first
+        .points
+        .last()
+        .map(|point| number(point.1))
+        .unwrap_or_default();
     let label = format!(
         "{metric} by {}: from {} to {}; {} ends at {last}",
         first.step_name,
@@ -112,7 +121,11 @@ fn chart(metric: &str, curves: &[&Curve]) -> Markup {
 fn path(curve: &Curve, bounds: Bounds) -> String {
     let mut path = String::new();
     let mut before = f64::INFINITY;
-    for point in curve.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
+    for point in curve
+        .points
+        .iter()
+        .filter(|(x, y)| x.is_finite() && y.is_finite())
+    {
         let (x, y) = bounds.at(*point);
         let command = if point.0 < before { 'M' } else { 'L' };
         path += &format!("{command}{x:.1} {y:.1}");

@@ -10,17 +10,22 @@ mod timeline;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::story::Story;
+use crate::text::is_hidden;
 
 use time::{duration, seconds_between, time};
 
 const STYLE: &str = include_str!("style.css");
 
 /// The browser loads and runs nothing, whatever the texts of the page are.
-const SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+const SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Returns the page as HTML. All texts of the story are escaped.
+/// Returns the page as HTML. All texts of the story are escaped, and characters that hide or reorder text are removed.
 pub fn html(story: &Story) -> String {
-    page(story).into_string()
+    let mut page = page(story).into_string();
+    // A story that was read from a file may contain any text.
+    page.retain(|c| !is_hidden(c));
+    page
 }
 
 fn page(story: &Story) -> Markup {
@@ -112,7 +117,14 @@ fn contents(story: &Story) -> Markup {
         ("events", "Events", true),
         ("spec", "Specification", true),
         ("rendered", "Pods as rendered", !story.rendered.is_empty()),
-        ("logs", "Logs", story.replicas.iter().any(|replica| replica.pods.iter().any(|pod| !pod.log.is_empty()))),
+        (
+            "logs",
+            "Logs",
+            story
+                .replicas
+                .iter()
+                .any(|replica| replica.pods.iter().any(|pod| !pod.log.is_empty())),
+        ),
     ];
     html! {
         nav aria-label="Sections" { ul { @for (id, title, exists) in links { @if exists { li { a href={ "#" (id) } { (title) } } } } } }

@@ -11,6 +11,12 @@ pub(super) fn root_cause(story: &Story) -> Markup {
         return Markup::default();
     };
     let pod = failed_pod(story, failure);
+    // In local runs, and with terminationMessagePolicy: FallbackToLogsOnError, the message is the end of the log.
+    let is_in_message = |pod: &&PodHistory| {
+        let mut last = pod.log.iter().rev().filter(|line| !line.text.trim().is_empty());
+        last.next()
+            .is_none_or(|line| failure.message.contains(&line.text))
+    };
     html! {
         section aria-labelledby="cause" {
             h2 #cause { "Root cause" }
@@ -26,7 +32,7 @@ pub(super) fn root_cause(story: &Story) -> Markup {
                     @if let Some(node) = &failure.node { div { dt { "Node" } dd { (node) } } }
                 }
                 @if !failure.message.is_empty() { pre { (failure.message) } }
-                @if let Some(pod) = pod.filter(|pod| !pod.log.is_empty()) {
+                @if let Some(pod) = pod.filter(|pod| !is_in_message(pod)) {
                     h3 { "Last lines of its log" }
                     (log(pod))
                 }
@@ -60,7 +66,10 @@ fn log(pod: &PodHistory) -> Markup {
 }
 
 pub(super) fn logs(story: &Story) -> Markup {
-    let replicas = story.replicas.iter().flat_map(|replica| replica.pods.iter().map(move |pod| (replica, pod)));
+    let replicas = story
+        .replicas
+        .iter()
+        .flat_map(|replica| replica.pods.iter().map(move |pod| (replica, pod)));
     let logs: Vec<_> = replicas.filter(|(_, pod)| !pod.log.is_empty()).collect();
     html! {
         @if !logs.is_empty() {
@@ -90,7 +99,7 @@ pub(super) fn warnings(story: &Story) -> Markup {
 
 fn table(label: &str, heads: &[&str], rows: &[Vec<Markup>]) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(label) {
+        div.scroll tabindex="0" role="region" aria-label={ (label) " (table)" } {
             table {
                 thead { tr { @for head in heads { th scope="col" { (head) } } } }
                 tbody { @for row in rows { tr { @for cell in row { td { (cell) } } } } }
@@ -115,7 +124,7 @@ pub(super) fn conditions(story: &Story) -> Markup {
     html! {
         section aria-labelledby="conditions" {
             h2 #conditions { "Conditions" }
-            (table("Conditions of the job", &["Since", "Condition", "Status", "Why"], &rows.collect::<Vec<_>>()))
+            (table("Conditions", &["Since", "Condition", "Status", "Why"], &rows.collect::<Vec<_>>()))
         }
     }
 }
@@ -167,7 +176,14 @@ pub(super) fn rendered(story: &Story) -> Markup {
             html! { (role.env.join(", ")) },
         ]
     });
-    let heads = ["Role", "Pods", "Image", "Command", "Resources", "Environment variables"];
+    let heads = [
+        "Role",
+        "Pods",
+        "Image",
+        "Command",
+        "Resources",
+        "Environment variables",
+    ];
     html! {
         @if !story.rendered.is_empty() {
             section aria-labelledby="rendered" {

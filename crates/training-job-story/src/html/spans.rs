@@ -24,8 +24,14 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) const DRAWN: [Self; 6] =
-        [Self::Pending, Self::Starting, Self::Init, Self::Running, Self::Waiting, Self::Stopping];
+    pub(super) const DRAWN: [Self; 6] = [
+        Self::Pending,
+        Self::Starting,
+        Self::Init,
+        Self::Running,
+        Self::Waiting,
+        Self::Stopping,
+    ];
 
     /// Returns the class in the style sheet.
     pub(super) fn class(self) -> &'static str {
@@ -106,11 +112,19 @@ pub(super) fn spans<'a>(pod: &'a PodHistory, end: Timestamp) -> Vec<Span<'a>> {
         to: to.min(end).max(*from),
         reason,
     });
-    spans.filter(|span| span.state != State::Ended && span.to > span.from).collect()
+    spans
+        .filter(|span| span.state != State::Ended && span.to > span.from)
+        .collect()
 }
 
 /// Returns the runs of the container whose end is the end of the replica: the first that is no init container.
 pub(super) fn main_runs(pod: &PodHistory) -> impl Iterator<Item = &ContainerRun> {
-    let main = pod.runs.iter().find(|run| !run.is_init).map(|run| run.container.as_str());
-    pod.runs.iter().filter(move |run| !run.is_init && Some(run.container.as_str()) == main)
+    let main = pod
+        .runs
+        .iter()
+        .find(|run| !run.is_init)
+        .map(|run| run.container.as_str());
+    pod.runs
+        .iter()
+        .filter(move |run| !run.is_init && Some(run.container.as_str()) == main)
 }

@@ -11,6 +11,7 @@ use super::time::{duration, relative, seconds_between, short_time};
 
 const WIDTH: f64 = 1_000.0;
 const NAMES: f64 = 150.0;
+const RIGHT: f64 = 80.0;
 const LANE: f64 = 16.0;
 const TOP: f64 = 22.0;
 
@@ -23,7 +24,7 @@ struct Scale {
 impl Scale {
     fn x(&self, at: Timestamp) -> f64 {
         let part = (seconds_between(self.from, at) / self.length).clamp(0.0, 1.0);
-        (NAMES + part * (WIDTH - NAMES - 60.0)).mul_add(10.0, 0.0).round() / 10.0
+        ((NAMES + part * (WIDTH - NAMES - RIGHT)) * 10.0).round() / 10.0
     }
 }
 
@@ -44,6 +45,7 @@ pub(super) fn timeline(story: &Story) -> Markup {
                 }
                 li { svg viewBox="0 0 12 12" aria-hidden="true" { rect.ok x="4" width="4" height="12" {} } "exit code 0" }
                 li { svg viewBox="0 0 12 12" aria-hidden="true" { rect.ko x="4" width="4" height="12" {} } "other exit code" }
+                li { svg viewBox="0 0 12 12" aria-hidden="true" { rect.t x="4" width="4" height="12" {} } "ended because it was stopped" }
                 li { svg viewBox="0 0 12 12" aria-hidden="true" { rect.r.guess width="12" height="12" {} } "known from events only" }
             }
             @for role in roles {
@@ -67,7 +69,7 @@ fn lanes(role: &str, replicas: &[Replica], scale: &Scale, end: Timestamp) -> Mar
             div.scroll tabindex="0" role="region" aria-label=(label) {
                 svg.lanes viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(label) {
                     @for tick in time_ticks(scale.length) {
-                        @let x = NAMES + tick / scale.length * (WIDTH - NAMES - 60.0);
+                        @let x = NAMES + tick / scale.length * (WIDTH - NAMES - RIGHT);
                         path.grid d=(format!("M{x:.1} {TOP}V{height}")) {}
                         text.axis x=(format!("{x:.1}")) y="14" { "+" (duration(tick)) }
                     }
@@ -98,7 +100,7 @@ fn lane(replica: &Replica, y: f64, scale: &Scale, end: Timestamp) -> Markup {
                     }
                 }
             }
-            @for run in main_runs(pod) { (mark(run, y, scale)) }
+            @for run in main_runs(pod) { (mark(pod, run, y, scale)) }
         }
         @if let Some(code) = last_failure(replica) {
             text.bad x=(end_of(replica, scale) + 5.0) y=(y + 11.0) { (code) }
@@ -106,11 +108,15 @@ fn lane(replica: &Replica, y: f64, scale: &Scale, end: Timestamp) -> Markup {
     }
 }
 
-fn mark(run: &ContainerRun, y: f64, scale: &Scale) -> Markup {
+fn mark(pod: &PodHistory, run: &ContainerRun, y: f64, scale: &Scale) -> Markup {
     let Some(finished) = run.finished_at else {
         return Markup::default();
     };
-    let class = if run.exit_code == Some(0) { "ok" } else { "ko" };
+    let class = match run.exit_code {
+        Some(0) => "ok",
+        _ if pod.was_stopped(run) => "t",
+        _ => "ko",
+    };
     html! {
         rect.(class) x=(scale.x(finished) - 1.5) y=(y + 1.0) width="3" height="14" {
             title { (outcome(run)) ", " (relative(scale.from, finished)) }
@@ -120,7 +126,8 @@ fn mark(run: &ContainerRun, y: f64, scale: &Scale) -> Markup {
 
 /// Returns the text after a lane: the exit code of the latest run if it failed.
 fn last_failure(replica: &Replica) -> Option<String> {
-    let run = replica.pods.last().and_then(|pod| main_runs(pod).last())?;
+    let pod = replica.pods.last()?;
+    let run = main_runs(pod).last().filter(|run| !pod.was_stopped(run))?;
     let code = run.exit_code.filter(|code| *code != 0)?;
     Some(match run.signal {
         Some(signal) => format!("signal {signal}"),
@@ -165,7 +172,7 @@ fn table(story: &Story, end: Timestamp) -> Markup {
                             td { (short_time(from, pod.created_at)) }
                             td { (short_time(from, pod.scheduled_at)) @if let Some(node) = &pod.node { " " span.soft { (node) } } }
                             td { (waits(pod, from)) }
-                            td { @for run in &pod.runs { (run_line(run, from, end)) } (phase_reason(pod)) }
+                            td { @for run in &pod.runs { (run_line(pod, run, from, end)) } (phase_reason(pod)) }
                             td { (short_time(from, pod.gone_at.or(pod.stopping_at))) }
                         }
                     } }
@@ -184,12 +191,13 @@ fn waits(pod: &PodHistory, from: Timestamp) -> Markup {
     }
 }
 
-fn run_line(run: &ContainerRun, from: Timestamp, end: Timestamp) -> Markup {
-    let failed = run.exit_code.is_some_and(|code| code != 0);
+fn run_line(pod: &PodHistory, run: &ContainerRun, from: Timestamp, end: Timestamp) -> Markup {
+    let stopped = pod.was_stopped(run);
+    let failed = run.exit_code.is_some_and(|code| code != 0) && !stopped;
     let length = seconds_between(run.started_at, run.finished_at.unwrap_or(end));
     html! {
         div {
-            (run.container) ": " span.bad[failed] { (outcome(run)) } " "
+            (run.container) ": " span.bad[failed] { (outcome(run)) @if stopped { ", stopped" } } " "
             span.soft { "from " (relative(from, run.started_at)) " for " (duration(length)) }
         }
     }

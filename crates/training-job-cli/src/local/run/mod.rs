@@ -110,7 +110,11 @@ pub(super) async fn run(
     if let Some(logs) = &args.processes.keep_logs {
         output.note(&format!("the logs are below {}", logs.display()));
     }
-    for line in report.map(|report| report.write()).transpose()?.unwrap_or_default() {
+    for line in report
+        .map(|report| report.write())
+        .transpose()?
+        .unwrap_or_default()
+    {
         output.note(&line);
     }
     if let Some(error) = output.finish(&summary::text(&run, &progress)) {

@@ -51,7 +51,10 @@ impl Report {
             RunEvent::Job(job) => self.record_job(&serde_json::to_value(job).unwrap_or_default()),
             RunEvent::Pod { pod, gone, .. } => {
                 let controller = pod.labels().get(OPERATOR_NAME);
-                let kind = self.kinds.iter().find(|kind| Some(kind.framework.controller) == controller.map(String::as_str));
+                let kind = self
+                    .kinds
+                    .iter()
+                    .find(|kind| Some(kind.framework.controller) == controller.map(String::as_str));
                 let keys = kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys());
                 let namespace = pod.namespace().unwrap_or_default();
                 let Some(job) = pod.labels().get(&keys.job_name()) else {
@@ -70,7 +73,11 @@ impl Report {
                     about.name.clone().unwrap_or_default(),
                 );
                 let is_pod = about.kind.as_deref() == Some("Pod");
-                let job = if is_pod { self.owners.get(&name) } else { Some(&name) };
+                let job = if is_pod {
+                    self.owners.get(&name)
+                } else {
+                    Some(&name)
+                };
                 if let Some(recorded) = job.and_then(|job| self.jobs.get_mut(job)) {
                     recorded.recorder.event(event);
                 }
@@ -87,7 +94,10 @@ impl Report {
 
     fn record_job(&mut self, object: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let name = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+        let name = (
+            text(&object["metadata"]["namespace"]),
+            text(&object["metadata"]["name"]),
+        );
         let (kind, version) = (text(&object["kind"]), text(&object["apiVersion"]));
         let group = version.split('/').next();
         let is_its = |own: &&Rc<Kind>| own.name() == kind && Some(&*own.resource.group) == group;

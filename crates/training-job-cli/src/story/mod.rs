@@ -14,7 +14,10 @@ use crate::kinds::Kind;
 pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job {
     let fields = (kind.fields)(object, operator).unwrap_or_default();
     let rendered = kind.render(object, operator).unwrap_or_default();
-    let warnings = kind.check(object).map(|checked| checked.warnings).unwrap_or_default();
+    let warnings = kind
+        .check(object)
+        .map(|checked| checked.warnings)
+        .unwrap_or_default();
     let warnings = warnings.into_iter().map(|warning| Warning {
         path: warning.path,
         problem: warning.problem,
@@ -34,7 +37,9 @@ pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job 
 /// # Errors
 /// The file cannot be written. An earlier file of the name is complete then.
 pub(crate) fn write_story(file: &Path, story: &Story) -> io::Result<()> {
-    let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let is_json = file
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let text = if is_json { story.json() } else { html(story) };
     write_file(file, &text)
 }
