@@ -49,7 +49,7 @@ mpi: ready-mpi build ## Train with Open MPI from examples/mpi/train.yaml on this
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm test-alerts test-release test-node
+.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm test-alerts test-release test-node test-pages
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -154,6 +154,9 @@ test-helm: build ## Lint, render, install, upgrade and remove the chart with Hel
 test-node: build ## Run jobs on real nodes: kubelet, containerd, CoreDNS; needs root and packages of Debian (builds for minutes, not part of make test)
 	@tests/node/build.sh $(FRAMEWORKS)
 	FRAMEWORKS='$(FRAMEWORKS)' tests/node/run.sh
+
+test-pages: build ## Check the pages of stories with axe-core in headless Chromium, and take the pictures of the docs; needs Node and Debian's package chromium (not part of make test)
+	tools/pages/check.sh
 
 ##@ Check
 

@@ -42,6 +42,7 @@ mod review;
 mod run;
 mod settings;
 mod snapshot;
+mod story;
 mod table;
 mod validate;
 pub mod write;

@@ -1,6 +1,7 @@
 //! Events of jobs that run on this machine.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::DynamicObject;
 
 use local_node::NodeEvent;
 use training_job::api::JobCondition;
@@ -33,6 +34,10 @@ pub enum RunEvent {
         /// The reason and the message of the warning.
         message: String,
     },
+    /// A job was created or has changed: its present state.
+    Job(Box<DynamicObject>),
+    /// An event of the API about a job or a pod was created or has changed.
+    Event(Box<Event>),
     /// An event of the node: a line of output, a pod's phase.
     Node(NodeEvent),
 }
@@ -51,7 +56,7 @@ impl RunEvent {
             }),
             Self::Node(NodeEvent::Phase(phase)) => Some(format!("{} * {phase}", phase.pod)),
             Self::Node(NodeEvent::LogLost(lost)) => Some(format!("{} * {lost}", lost.pod)),
-            Self::Node(_) | Self::Pod { .. } => None,
+            Self::Node(_) | Self::Pod { .. } | Self::Job(_) | Self::Event(_) => None,
         }
     }
 }

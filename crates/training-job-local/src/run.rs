@@ -27,8 +27,15 @@ pub(crate) const MAX_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// A change of an object in the API.
 pub(super) enum Change {
-    Job { name: Name, status: Box<JobStatus> },
-    Pod { pod: Box<Pod>, gone: bool },
+    Job {
+        name: Name,
+        job: Box<DynamicObject>,
+        status: Box<JobStatus>,
+    },
+    Pod {
+        pod: Box<Pod>,
+        gone: bool,
+    },
     Event(Box<JobEvent>),
 }
 
@@ -46,6 +53,7 @@ pub(super) fn changes<'a>(
                     Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job {
                         name: (namespace_of(&job), job.name_any()),
                         status: Box::new(status(&kind, &job)),
+                        job: Box::new(job),
                     }),
                     _ => None,
                 })
@@ -256,26 +264,33 @@ impl Run {
     /// Records a change, and queues its events.
     fn record(&mut self, change: Change) {
         match change {
-            Change::Job { name, status } => self.waiting.extend(self.progress.update_job(name, *status)),
+            Change::Job { name, job, status } => {
+                self.waiting.push_back(RunEvent::Job(job));
+                self.waiting.extend(self.progress.update_job(name, *status));
+            }
             Change::Pod { pod, gone } => {
                 let dead_end = self.progress.update_pod(&pod, gone);
                 self.waiting.push_back(RunEvent::Pod { pod, gone, dead_end });
             }
-            Change::Event(event) => self.waiting.extend(warning(*event)),
+            Change::Event(event) => {
+                self.waiting.extend(warning(&event));
+                self.waiting.push_back(RunEvent::Event(event));
+            }
         }
     }
 }
 
 /// Returns a warning of the operator about a job, unless a condition of the job or the state of a pod says the same.
-fn warning(event: JobEvent) -> Option<RunEvent> {
+fn warning(event: &JobEvent) -> Option<RunEvent> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let is_warning = event.type_.as_deref() == Some("Warning");
-    let kind = event.involved_object.kind.unwrap_or_default();
-    let reason = event.reason.unwrap_or_default();
+    let kind = text(&event.involved_object.kind);
+    let reason = text(&event.reason);
     // The pods' own events say when a container waits for its restart.
     let is_known = reason.starts_with(&kind) || reason == "CrashLoopBackOff";
     (is_warning && kind != "Pod" && !is_known).then(|| RunEvent::Warning {
-        job: event.involved_object.name.unwrap_or_default(),
-        message: format!("{reason}: {}", event.message.unwrap_or_default()),
+        job: text(&event.involved_object.name),
+        message: format!("{reason}: {}", text(&event.message)),
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod outline;
 mod output;
 mod patch;
 mod replicas;
+mod report;
 mod situation;
 mod status;
 mod target;
@@ -79,6 +80,7 @@ enum Verb {
     Logs(logs::Args),
     Events(events::Args),
     Describe(describe::Args),
+    Report(report::Args),
     Explain(explain::Args),
     Top(top::Args),
     Wait(wait::Args),
@@ -96,6 +98,7 @@ impl Verb {
             Self::Logs(arguments) => logs::run(arguments, kinds),
             Self::Events(arguments) => events::run(arguments, kinds),
             Self::Describe(arguments) => describe::run(arguments, kinds),
+            Self::Report(arguments) => report::run(arguments, kinds),
             Self::Explain(arguments) => explain::run(arguments, kinds),
             Self::Top(arguments) => top::run(arguments, kinds),
             Self::Wait(arguments) => wait::run(arguments, kinds),

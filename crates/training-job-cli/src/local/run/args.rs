@@ -24,6 +24,7 @@ Examples:
   {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
   {program} local run job.yaml --set spec.runPolicy.backoffLimit=0 --only worker-0
   {program} local run job.yaml --output json > result.json
+  {program} local run job.yaml --report out.html
   {program} local run job.yaml --why
 
 Exit codes:
@@ -76,6 +77,11 @@ pub struct Args {
     /// Print the result to standard output, and everything else to standard error
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
+
+    /// Write the story of the job at the end, also after a failure or Ctrl-C: a page without network and script, or JSON
+    /// if the name ends in .json. With several jobs, -NAME is added to the name of each file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 
     /// Stop after this time, such as 600 (seconds), 10m or 1h30m, with exit code 1
     #[arg(long, value_name = "TIME", value_parser = time)]

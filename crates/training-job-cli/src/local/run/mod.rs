@@ -6,6 +6,7 @@ mod not_applied;
 mod output;
 mod plan;
 mod progress;
+mod report;
 mod result;
 mod silence;
 mod summary;
@@ -34,6 +35,7 @@ pub(super) use plan::JobPlan;
 
 use output::Output;
 use progress::Progress;
+use report::Report;
 use result::RunResult;
 
 /// The maximum number of events that are handled before the table is drawn again.
@@ -79,6 +81,7 @@ pub(super) async fn run(
         output: Output::new(is_terminal, is_quiet, progress.writer_width())
             .with_differences(args.processes.why)
             .of_pods(only),
+        report: args.report.clone().map(|file| Report::new(file, kinds)),
         progress,
         run,
         end,
@@ -97,6 +100,7 @@ pub(super) async fn run(
         run,
         progress,
         mut output,
+        report,
         ..
     } = session;
     output.close();
@@ -105,6 +109,13 @@ pub(super) async fn run(
     }
     if let Some(logs) = &args.processes.keep_logs {
         output.note(&format!("the logs are below {}", logs.display()));
+    }
+    for line in report
+        .map(|report| report.write())
+        .transpose()?
+        .unwrap_or_default()
+    {
+        output.note(&line);
     }
     if let Some(error) = output.finish(&summary::text(&run, &progress)) {
         bail!("standard output: {error}");
@@ -188,6 +199,7 @@ struct Session {
     run: Run,
     progress: Progress,
     output: Output,
+    report: Option<Report>,
     /// The time at which `--timeout` ends the run.
     end: Option<Timestamp>,
     ticks: Interval,
@@ -259,6 +271,9 @@ impl Session {
     }
 
     fn handle(&mut self, event: Option<RunEvent>) -> bool {
+        if let (Some(report), Some(event)) = (&mut self.report, &event) {
+            report.record(event);
+        }
         match event {
             None => return false,
             Some(RunEvent::Node(event)) => self.output.node_event(&event, &self.progress),

@@ -1,0 +1,201 @@
+//! `report`: the story of a job as a page or as JSON.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::api::{Api, LogParams};
+use training_job::Settings;
+use training_job_story::{Recorder, Story, html};
+
+use crate::cluster::with_timeout;
+use crate::exit::Failure;
+use crate::help::help;
+use crate::kinds::Kinds;
+use crate::report::note;
+use crate::story::{story_of, write_file};
+use crate::write;
+
+use super::connection::{Connection, ConnectionArgs, connect};
+use super::observe::{ObservedJob, Parts, find, observe};
+
+const HELP: &str = "\
+The page is one file that loads nothing: it can be sent to a colleague. It has the timeline of all replicas, the root
+cause with its last log lines, metrics that the replicas printed (lines such as `step 120/1000 loss=0.53`), conditions,
+events, the spec with its defaults, and warnings. It contains texts of logs and events, so read it before you send it.
+
+Pods that were replaced are known from the failures in the job's status and from events, which the API server keeps for
+an hour by default.
+
+Examples:
+  {program} report train --output-file train.html
+  {program} report train -o json > train.json
+
+Rights (in the namespace):
+  get   jobs
+  list  pods
+  list  events
+  get   pods/log (without it, the page has no logs)
+
+Exit codes:
+  0  the story is written
+  2  no such job, a cluster that cannot be read, or bad usage";
+
+/// Write the story of a job as one HTML page: timeline, root cause, metrics, events.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help(HELP))]
+pub(crate) struct Args {
+    /// The job, as NAME or KIND/NAME.
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value_t = Format::Html)]
+    output: Format,
+    /// The file to write [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A page for a browser.
+    Html,
+    /// The facts of the page.
+    Json,
+}
+
+/// The maximum number of pods whose logs are read for metrics.
+const MAX_WHOLE_LOGS: usize = 16;
+
+/// The number of last lines of the first pods, from which metrics are read.
+const METRIC_LINES: i64 = 5_000;
+
+/// The number of last lines of the other pods.
+const LINES: i64 = 20;
+
+/// The maximum size of a log, in bytes.
+const MAX_LOG_BYTES: i64 = 2 << 20;
+
+/// The maximum number of logs that are read at the same time.
+const MAX_REQUESTS: usize = 32;
+
+pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+    let story = connect(&arguments.connection, async |connection| {
+        let job = find(&connection, kinds, &arguments.job).await?;
+        let parts = Parts {
+            events: true,
+            ..Parts::default()
+        };
+        let observed = observe(&connection.client, job, parts).await?;
+        for resource in &observed.forbidden {
+            note(&format!(
+                "you are not allowed to list {resource}, so the story lacks them"
+            ));
+        }
+        Ok(story(&connection, &observed).await)
+    })?;
+    let text = match arguments.output {
+        Format::Html => html(&story),
+        Format::Json => story.json(),
+    };
+    match &arguments.output_file {
+        Some(file) => {
+            write_file(file, &text).map_err(|error| Failure::new(&file.to_string_lossy(), error))?
+        }
+        None => write::print(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn story(connection: &Connection, observed: &ObservedJob) -> Story {
+    let job = &observed.job;
+    let mut recorder = Recorder::new(job.kind.framework.keys(), &job.object);
+    for pod in &observed.pods {
+        recorder.pod(pod, false, observed.now);
+    }
+    for event in &observed.events {
+        recorder.event(event);
+    }
+    let api = Api::<Pod>::namespaced(connection.client.clone(), job.namespace());
+    let logs = observed
+        .pods
+        .iter()
+        .enumerate()
+        .filter_map(|(n, pod)| parameters(n, pod, observed).map(|log| (pod, log)));
+    let logs = logs.map(async |(pod, parameters)| {
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let read = with_timeout(api.logs(&name, &parameters)).await;
+        (name, read.and_then(|log| Ok(log?)))
+    });
+    let mut logs = futures::stream::iter(logs).buffered(MAX_REQUESTS);
+    let (mut failed, mut reason) = (0_usize, String::new());
+    while let Some((pod, log)) = logs.next().await {
+        match log {
+            Ok(log) => log.lines().for_each(|line| {
+                let (at, text) = timed(line);
+                recorder.line(&pod, text, at);
+            }),
+            Err(error) => {
+                failed += 1;
+                reason = format!("{error:#}");
+            }
+        }
+    }
+    if failed > 0 {
+        note(&format!(
+            "{failed} logs cannot be read, so the story lacks them: {reason}"
+        ));
+    }
+    recorder.finish(
+        &story_of(&job.kind, &job.object, &Settings::default()),
+        observed.now,
+    )
+}
+
+/// Returns the parameters for the log of a pod, if its main container has started.
+fn parameters(place: usize, pod: &Pod, observed: &ObservedJob) -> Option<LogParams> {
+    let keys = observed.job.kind.framework.keys();
+    let role = pod.metadata.labels.as_ref()?.get(&keys.replica_type())?;
+    let outline = observed.job.outline.as_ref().ok();
+    let main = outline.and_then(|outline| {
+        outline
+            .roles
+            .iter()
+            .find(|own| own.slug == *role)?
+            .main_container
+            .clone()
+    });
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let is_main = |status: &&ContainerStatus| main.as_ref().is_none_or(|main| status.name == *main);
+    let status = statuses.iter().find(is_main)?;
+    let state = status.state.as_ref()?;
+    let runs = state.running.is_some() || state.terminated.is_some();
+    (runs || status.restart_count > 0).then(|| LogParams {
+        container: Some(status.name.clone()),
+        // The log of a container that waits for its restart is that of its last run.
+        previous: !runs,
+        tail_lines: Some(if place < MAX_WHOLE_LOGS {
+            METRIC_LINES
+        } else {
+            LINES
+        }),
+        limit_bytes: Some(MAX_LOG_BYTES),
+        timestamps: true,
+        ..LogParams::default()
+    })
+}
+
+/// Returns the time and the text of a line.
+fn timed(line: &str) -> (Option<Timestamp>, &str) {
+    match line.split_once(' ') {
+        Some((time, text)) => match time.parse() {
+            Ok(time) => (Some(time), text),
+            Err(_) => (None, line),
+        },
+        None => (None, line),
+    }
+}

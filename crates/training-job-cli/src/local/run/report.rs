@@ -1,0 +1,156 @@
+//! `--report`: the stories of the jobs of a run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use local_node::NodeEvent;
+use serde_json::Value;
+use training_job::Settings;
+use training_job::api::labels::{Keys, OPERATOR_NAME};
+use training_job_local::RunEvent;
+use training_job_story::Recorder;
+
+use crate::kinds::{Kind, Kinds};
+use crate::story::{story_of, write_story};
+
+/// The namespace and the name of an object.
+type Name = (String, String);
+
+/// Collects the stories of all jobs of a run.
+pub(super) struct Report {
+    file: PathBuf,
+    kinds: Vec<Rc<Kind>>,
+    jobs: BTreeMap<Name, RecordedJob>,
+    /// The jobs of pods.
+    owners: BTreeMap<Name, Name>,
+}
+
+struct RecordedJob {
+    kind: Rc<Kind>,
+    object: Value,
+    recorder: Recorder,
+}
+
+impl Report {
+    pub(super) fn new(file: PathBuf, kinds: &Kinds) -> Self {
+        Self {
+            file,
+            kinds: kinds.iter().cloned().collect(),
+            jobs: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn record(&mut self, event: &RunEvent) {
+        let now = Timestamp::now();
+        match event {
+            RunEvent::Job(job) => self.record_job(&serde_json::to_value(job).unwrap_or_default()),
+            RunEvent::Pod { pod, gone, .. } => {
+                let controller = pod.labels().get(OPERATOR_NAME);
+                let kind = self
+                    .kinds
+                    .iter()
+                    .find(|kind| Some(kind.framework.controller) == controller.map(String::as_str));
+                let keys = kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys());
+                let namespace = pod.namespace().unwrap_or_default();
+                let Some(job) = pod.labels().get(&keys.job_name()) else {
+                    return;
+                };
+                let job = (namespace.clone(), job.clone());
+                if let Some(recorded) = self.jobs.get_mut(&job) {
+                    recorded.recorder.pod(pod, *gone, now);
+                }
+                self.owners.insert((namespace, pod.name_any()), job);
+            }
+            RunEvent::Event(event) => {
+                let about = &event.involved_object;
+                let name = (
+                    about.namespace.clone().unwrap_or_default(),
+                    about.name.clone().unwrap_or_default(),
+                );
+                let is_pod = about.kind.as_deref() == Some("Pod");
+                let job = if is_pod {
+                    self.owners.get(&name)
+                } else {
+                    Some(&name)
+                };
+                if let Some(recorded) = job.and_then(|job| self.jobs.get_mut(job)) {
+                    recorded.recorder.event(event);
+                }
+            }
+            RunEvent::Node(NodeEvent::Log(line)) if !line.is_update => {
+                let owner = self.owners.get(&(line.namespace.clone(), line.pod.clone()));
+                if let Some(recorded) = owner.and_then(|job| self.jobs.get_mut(job)) {
+                    recorded.recorder.line(&line.pod, &line.text, Some(now));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn record_job(&mut self, object: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = (
+            text(&object["metadata"]["namespace"]),
+            text(&object["metadata"]["name"]),
+        );
+        let (kind, version) = (text(&object["kind"]), text(&object["apiVersion"]));
+        let group = version.split('/').next();
+        let is_its = |own: &&Rc<Kind>| own.name() == kind && Some(&*own.resource.group) == group;
+        let Some(kind) = self.kinds.iter().find(is_its) else {
+            return;
+        };
+        let recorded = self.jobs.entry(name).or_insert_with(|| RecordedJob {
+            kind: kind.clone(),
+            object: Value::Null,
+            recorder: Recorder::new(kind.framework.keys(), object),
+        });
+        recorded.object.clone_from(object);
+    }
+
+    /// Writes a file for each job, and returns a line about each.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn write(self) -> anyhow::Result<Vec<String>> {
+        let now = Timestamp::now();
+        let mut lines = Vec::new();
+        for ((_, name), job) in &self.jobs {
+            let file = match self.jobs.len() {
+                1 => self.file.clone(),
+                _ => with_name(&self.file, name),
+            };
+            let observed = story_of(&job.kind, &job.object, &Settings::default());
+            let story = job.recorder.finish(&observed, now);
+            write_story(&file, &story).with_context(|| format!("--report {}", file.display()))?;
+            lines.push(format!("the story of {name} is in {}", file.display()));
+        }
+        Ok(lines)
+    }
+}
+
+/// Returns `out-NAME.html` for `out.html`.
+fn with_name(file: &Path, name: &str) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let with_name = match file.extension() {
+        Some(extension) => format!("{stem}-{name}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{name}"),
+    };
+    file.with_file_name(with_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_several_jobs_has_a_file_of_its_own() {
+        let named = |file: &str| with_name(Path::new(file), "train");
+        assert_eq!(named("out/page.html"), Path::new("out/page-train.html"));
+        assert_eq!(named("page"), Path::new("page-train"));
+    }
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Makes pages of stories, from the tests' values and from real local runs, and checks them in headless Chromium. The
+# pictures of a failed job become those of the docs.
+#
+# usage: tools/pages/check.sh
+set -eu
+cd "$(dirname "$0")/../.."
+work=target/pages
+operator=target/debug/training-operator
+rm -rf "$work/html"
+mkdir -p "$work/html"
+cp tools/pages/package.json tools/pages/package-lock.json tools/pages/check.js "$work"
+(cd "$work" && npm ci --silent --no-audit --no-fund)
+cargo run --quiet --package training-job-story --example pages -- "$work/html"
+
+# A job that fails: exit code 1, and a page all the same.
+code=0
+"$operator" local run operator/tests/pages/failing.yaml --report "$work/html/local.html" >"$work/local.log" 2>&1 || code=$?
+[ "$code" = 1 ] || { cat "$work/local.log"; echo "local run ended with $code, not 1" >&2; exit 1; }
+grep --quiet 'RuntimeError: &lt;b&gt;loss&lt;/b&gt;' "$work/html/local.html"
+
+# A run that Ctrl-C ends: exit code 130, and a page all the same.
+"$operator" local run operator/tests/pages/failing.yaml --report "$work/html/interrupted.html" >"$work/interrupted.log" 2>&1 &
+pid=$!
+until grep --quiet 'step 5/' "$work/interrupted.log"; do
+    kill -0 "$pid" || { cat "$work/interrupted.log"; exit 1; }
+done
+kill -INT "$pid"
+code=0
+wait "$pid" || code=$?
+[ "$code" = 130 ] || { cat "$work/interrupted.log"; echo "local run ended with $code, not 130" >&2; exit 1; }
+
+cd "$work"
+node check.js html ../../docs/users/pictures local
