@@ -12,6 +12,7 @@ use super::list::{JobRow, table};
 use super::observe::{ObservedJob, StoredJob, keep_events_of};
 use super::status::{StatusView, tree};
 use super::target::{Target, only};
+use super::wait::State;
 use super::{describe, events, top};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
@@ -405,6 +406,31 @@ fn a_name_may_have_its_kind() {
     for argument in ["", "mxjob/", "boss/train", "mxjob/a/b"] {
         assert!(Target::parse(argument, &kinds).is_err(), "{argument}");
     }
+}
+
+#[test]
+fn a_wait_ends_when_its_state_is_reached_or_cannot_be() {
+    let ends = |state: State, object: Value| state.verdict(&stored(object));
+    for (state, object, met) in [
+        (State::Running, waiting(), None),
+        (State::Running, running(), Some(true)),
+        (State::Running, succeeded(), Some(true)),
+        (State::Running, failed(), Some(false)),
+        (State::Succeeded, running(), None),
+        (State::Succeeded, failed(), Some(false)),
+        (State::Failed, failed(), Some(true)),
+        (State::Failed, succeeded(), Some(false)),
+        (State::Finished, restarting(), None),
+        (State::Finished, failed(), Some(true)),
+        (State::Suspended, suspended(), Some(true)),
+        (State::Suspended, succeeded(), Some(false)),
+    ] {
+        let name = object["metadata"]["name"].clone();
+        let ended = ends(state, object);
+        assert_eq!(ended.map(|ended| ended.is_ok()), met, "{state:?} of {name}");
+    }
+    let why = ends(State::Succeeded, failed()).unwrap().unwrap_err();
+    assert_eq!(why, "the job has failed: worker-1: exit 137 (OOMKilled)");
 }
 
 #[test]
