@@ -141,7 +141,7 @@ write_files() {
     done
     # The manifest of the kubectl plugin names the archives.
     krew=$out/$name-krew.yaml
-    sed -e '/^#/d' -e "s/VERSION/$version/g" manifests/krew/training.yaml >"$krew"
+    sed -e '/^#/d' -e "s/RELEASE/$version/g" manifests/krew/training.yaml >"$krew"
     for arch in amd64 arm64; do
         sum=$(sha256sum "$out/$name-linux-$arch.tar.gz" | cut -d ' ' -f 1)
         sed -i "/linux-$arch.tar.gz/{n;s/SHA256/$sum/}" "$krew"

@@ -22,6 +22,8 @@ use serde_json::Value;
 use gang::Members;
 pub(crate) use pod::kubelet_policy;
 pub use pod::pod;
+// Not an interface: `kubectl training top` shows the requests of pods.
+#[doc(hidden)]
 pub use requests::of_pod as pod_requests;
 use service::common;
 pub use service::service;

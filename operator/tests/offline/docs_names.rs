@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,6 +39,9 @@ const PAGE_OF_A_COMMIT: &str = "docs/maintainers/mutants.md";
 const OTHER_PROGRAMS: [&str; 7] = [
     "kubectl", "docker", "rustup", "git", "hostname", "torchrun", "python",
 ];
+
+/// The name of the plugin in the documentation.
+const PLUGIN: [&str; 2] = ["kubectl", "training"];
 
 /// Endings of files with names of this project. Documentation does not count.
 const SOURCES: [&str; 13] = [
@@ -86,11 +90,13 @@ fn flag(word: &str) -> Option<&str> {
 
 fn help(command: &[String]) -> String {
     let program = env!("CARGO_BIN_EXE_training-operator");
-    let output = Command::new(program)
-        .args(command)
-        .arg("--help")
-        .output()
-        .unwrap();
+    let mut run = Command::new(program);
+    // The program is a plugin of kubectl under this name.
+    let arguments = match command.strip_prefix(&PLUGIN.map(str::to_owned)) {
+        Some(verb) => run.arg0("kubectl-training").args(verb),
+        None => run.args(command),
+    };
+    let output = arguments.arg("--help").output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -142,6 +148,7 @@ impl Project {
             }
         }
         add_commands(&[], &mut project.commands);
+        add_commands(&PLUGIN.map(str::to_owned), &mut project.commands);
         project
     }
 
@@ -192,6 +199,7 @@ impl Project {
             "make" => self.make(rest),
             "cargo" => self.cargo(rest),
             "training-operator" | "target/debug/training-operator" => self.program(rest),
+            "kubectl" if rest.first() == Some(&PLUGIN[1]) => self.plugin(&all),
             "sim" | "target/sim/sim" => self.simulator(rest),
             name if !rest.is_empty() && is_command(name) => self.program(&all),
             name if !rest.is_empty() && OTHER_PROGRAMS.contains(&name) => None,
@@ -282,6 +290,18 @@ impl Project {
         let known = &self.commands[&command];
         let unknown = flags.into_iter().find(|flag| !known.contains(*flag));
         unknown.map(|flag| format!("{} has no {flag}", command.join(" ")))
+    }
+
+    fn plugin(&self, words: &[&str]) -> Option<String> {
+        let stands_for_a_name = |word: &&str| word.chars().any(|c| c.is_ascii_uppercase());
+        let verb = words.get(2).filter(|verb| !stands_for_a_name(verb))?;
+        let command: Vec<String> = words.iter().take(3).map(|word| (*word).to_owned()).collect();
+        let Some(known) = self.commands.get(&command) else {
+            return Some(format!("kubectl training has no verb {verb}"));
+        };
+        let mut flags = words.iter().filter_map(|word| flag(word));
+        let unknown = flags.find(|flag| !known.contains(*flag));
+        unknown.map(|flag| format!("kubectl training {verb} has no {flag}"))
     }
 
     /// The simulator is not built for this test, so the fields of its commands are looked up.

@@ -12,6 +12,7 @@ use super::list::{JobRow, table};
 use super::observe::{ObservedJob, StoredJob, keep_events_of};
 use super::status::{StatusView, tree};
 use super::target::{Target, only};
+use super::wait::State;
 use super::{describe, events, top};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
@@ -241,29 +242,65 @@ fn list() -> String {
     table(&rows, false, false)
 }
 
+/// Compares a text with the snapshot of a test.
+fn same(test: &str, view: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_suffix(view);
+    settings.bind(|| insta::assert_snapshot!(test, text));
+}
+
 #[test]
 fn the_list_has_a_line_for_each_job() {
-    insta::assert_snapshot!("list", list());
+    same("the_list_has_a_line_for_each_job", "list", &list());
 }
 
 #[test]
 fn each_state_has_its_tree() {
-    insta::assert_snapshot!("status-running", status(&running_observed()));
-    insta::assert_snapshot!(
+    same(
+        "each_state_has_its_tree",
+        "status-running",
+        &status(&running_observed()),
+    );
+    same(
+        "each_state_has_its_tree",
         "status-waiting",
-        status(&observed(waiting(), of_all("waits", &unschedulable())))
+        &status(&observed(waiting(), of_all("waits", &unschedulable()))),
     );
     let mut stops = pod("restarts", "worker-0", runs(true));
     stops.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T01:00:30Z")).unwrap());
     stops.metadata.deletion_grace_period_seconds = Some(30);
-    insta::assert_snapshot!("status-restarting", status(&observed(restarting(), vec![stops])));
-    insta::assert_snapshot!("status-suspended", status(&observed(suspended(), Vec::new())));
+    same(
+        "each_state_has_its_tree",
+        "status-restarting",
+        &status(&observed(restarting(), vec![stops])),
+    );
+    same(
+        "each_state_has_its_tree",
+        "status-suspended",
+        &status(&observed(suspended(), Vec::new())),
+    );
     let pods = vec![pod("broken", "worker-1", ended(137, "OOMKilled"))];
-    insta::assert_snapshot!("status-failed", status(&observed(failed(), pods)));
+    same(
+        "each_state_has_its_tree",
+        "status-failed",
+        &status(&observed(failed(), pods)),
+    );
     let pods = vec![pod("done", "worker-0", ended(0, "Completed"))];
-    insta::assert_snapshot!("status-succeeded", status(&observed(succeeded(), pods)));
-    insta::assert_snapshot!("status-invalid", status(&observed(invalid(), Vec::new())));
-    insta::assert_snapshot!("status-new", status(&observed(job("new", json!({})), Vec::new())));
+    same(
+        "each_state_has_its_tree",
+        "status-succeeded",
+        &status(&observed(succeeded(), pods)),
+    );
+    same(
+        "each_state_has_its_tree",
+        "status-invalid",
+        &status(&observed(invalid(), Vec::new())),
+    );
+    same(
+        "each_state_has_its_tree",
+        "status-new",
+        &status(&observed(job("new", json!({})), Vec::new())),
+    );
 }
 
 #[test]
@@ -275,7 +312,11 @@ fn equal_replicas_of_a_large_role_are_one_line() {
         pod("train", &format!("worker-{index}"), status)
     });
     let observed = observed(object, pods.collect());
-    insta::assert_snapshot!("status-large", status(&observed));
+    same(
+        "equal_replicas_of_a_large_role_are_one_line",
+        "status-large",
+        &status(&observed),
+    );
     let wide = tree::text(&StatusView::new(&observed), observed.now, true);
     assert_eq!(wide.matches(", pod train-worker-").count(), 1_000);
 }
@@ -289,10 +330,15 @@ fn missing_rights_are_in_the_view() {
 
 #[test]
 fn a_description_has_the_roles_and_the_totals_have_their_sums() {
-    insta::assert_snapshot!("describe", describe::heading(&running_observed()));
-    insta::assert_snapshot!(
+    same(
+        "a_description_has_the_roles_and_the_totals_have_their_sums",
+        "describe",
+        &describe::heading(&running_observed()),
+    );
+    same(
+        "a_description_has_the_roles_and_the_totals_have_their_sums",
         "top",
-        top::table(&top::rows(&running_observed(), &Default::default()))
+        &top::table(&top::rows(&running_observed(), &Default::default())),
     );
 }
 
@@ -325,7 +371,11 @@ fn the_events_of_a_job_include_those_of_its_deleted_pods() {
         event("MXJob", "train", "train", "2026-01-01T00:00:01Z"),
     ];
     keep_events_of(&observed.job, &observed.pods, &mut all);
-    insta::assert_snapshot!("events", events::table(&all, now()));
+    same(
+        "the_events_of_a_job_include_those_of_its_deleted_pods",
+        "events",
+        &events::table(&all, now()),
+    );
 }
 
 #[test]
@@ -356,6 +406,31 @@ fn a_name_may_have_its_kind() {
     for argument in ["", "mxjob/", "boss/train", "mxjob/a/b"] {
         assert!(Target::parse(argument, &kinds).is_err(), "{argument}");
     }
+}
+
+#[test]
+fn a_wait_ends_when_its_state_is_reached_or_cannot_be() {
+    let ends = |state: State, object: Value| state.verdict(&stored(object));
+    for (state, object, met) in [
+        (State::Running, waiting(), None),
+        (State::Running, running(), Some(true)),
+        (State::Running, succeeded(), Some(true)),
+        (State::Running, failed(), Some(false)),
+        (State::Succeeded, running(), None),
+        (State::Succeeded, failed(), Some(false)),
+        (State::Failed, failed(), Some(true)),
+        (State::Failed, succeeded(), Some(false)),
+        (State::Finished, restarting(), None),
+        (State::Finished, failed(), Some(true)),
+        (State::Suspended, suspended(), Some(true)),
+        (State::Suspended, succeeded(), Some(false)),
+    ] {
+        let name = object["metadata"]["name"].clone();
+        let ended = ends(state, object);
+        assert_eq!(ended.map(|ended| ended.is_ok()), met, "{state:?} of {name}");
+    }
+    let why = ends(State::Succeeded, failed()).unwrap().unwrap_err();
+    assert_eq!(why, "the job has failed: worker-1: exit 137 (OOMKilled)");
 }
 
 #[test]

@@ -146,14 +146,16 @@ pub(super) fn table(rows: &[Row]) -> String {
         .flat_map(|row| row.requests.keys().chain(row.usage.keys()))
         .collect();
     let has_usage = rows.iter().any(|row| !row.usage.is_empty());
-    let mut lines = vec![vec!["REPLICA".to_owned()]];
+    let mut headings = vec!["REPLICA".to_owned()];
     for resource in &resources {
         let heading = resource.to_uppercase();
-        lines[0].push(heading.clone());
+        headings.push(heading.clone());
         if has_usage {
-            lines[0].push(format!("{heading} USED"));
+            headings.push(format!("{heading} USED"));
         }
     }
+    let columns = headings.len();
+    let mut lines = vec![headings];
     for row in rows {
         let mut cells = vec![row.replica.clone()];
         let cell = |of: &BTreeMap<String, String>, resource: &str| {
@@ -168,7 +170,7 @@ pub(super) fn table(rows: &[Row]) -> String {
         }
         lines.push(cells);
     }
-    let columns = lines[0].len();
+
     let width = |column: usize| {
         lines
             .iter()

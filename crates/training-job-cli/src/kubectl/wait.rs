@@ -58,7 +58,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum State {
+pub(super) enum State {
     /// The replicas that decide run, or the job has succeeded.
     Running,
     /// The job has succeeded.
@@ -82,7 +82,7 @@ pub(super) enum Ended {
 
 impl State {
     /// Returns the end of the wait, if the job's status decides it.
-    fn verdict(self, job: &StoredJob) -> Option<Result<(), String>> {
+    pub(super) fn verdict(self, job: &StoredJob) -> Option<Result<(), String>> {
         let (succeeded, failed) = (
             job.status.is(ConditionType::Succeeded),
             job.status.is(ConditionType::Failed),

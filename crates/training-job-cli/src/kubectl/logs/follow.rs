@@ -130,6 +130,8 @@ struct Followers<'a> {
     /// The runs of containers that were seen, by pod, container and restarts.
     seen: BTreeSet<(String, String, i32)>,
     waiting: Vec<(Source, bool)>,
+    /// True once the user knows that logs wait.
+    has_noted_limit: bool,
     tasks: JoinSet<Result<(), (String, anyhow::Error)>>,
     sender: mpsc::Sender<Line>,
     lines: mpsc::Receiver<Line>,
@@ -145,6 +147,7 @@ impl<'a> Followers<'a> {
             painter: Painter::new(std::iter::empty(), arguments.timestamps),
             seen: BTreeSet::new(),
             waiting: Vec::new(),
+            has_noted_limit: false,
             tasks: JoinSet::new(),
             sender,
             lines,
@@ -191,7 +194,7 @@ impl<'a> Followers<'a> {
             });
         }
         if let Some((source, _)) = self.waiting.first()
-            && self.waiting.len() == 1
+            && !std::mem::replace(&mut self.has_noted_limit, true)
         {
             note(&format!(
                 "{} logs are followed at a time, and {} waits until one ends; select replicas with --role or --replica, or \

@@ -126,3 +126,76 @@ pub(super) fn sources(pod: &Pod, observed: &ObservedJob, selection: &Selection) 
             || !runs && ended.is_none(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use training_job_mxnet::MXJob;
+
+    use super::*;
+    use crate::kinds::Kinds;
+
+    fn job() -> ObservedJob {
+        let role = json!({"replicas": 2, "restartPolicy": "Never", "template": {"spec": {"containers": [
+            {"name": "proxy", "image": "i"}, {"name": "mxnet", "image": "i"},
+        ]}}});
+        let object = json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "MXJob",
+            "metadata": {"name": "train", "namespace": "ml", "uid": "u"},
+            "spec": {"jobMode": "MXTrain", "mxReplicaSpecs": {"Worker": role}},
+        });
+        let kinds = Kinds::default().kind::<MXJob>();
+        ObservedJob {
+            job: StoredJob::of_value(&kinds[0], object),
+            pods: Vec::new(),
+            services: Vec::new(),
+            events: Vec::new(),
+            forbidden: Vec::new(),
+            now: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Returns the run of the selected container of worker 1, whose containers are in these states.
+    fn source(
+        container: Option<&str>,
+        replicas: &[&str],
+        state: serde_json::Value,
+        restarts: i32,
+    ) -> Option<Source> {
+        let status = |name: &str| json!({"name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": restarts, "state": state});
+        let pod = json!({
+            "metadata": {"name": "train-worker-1", "uid": "p", "labels": {
+                "training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "1",
+            }},
+            "spec": {"containers": [{"name": "proxy"}, {"name": "mxnet"}]},
+            "status": {"phase": "Running", "containerStatuses": [status("proxy"), status("mxnet")]},
+        });
+        let selection = Selection {
+            roles: Vec::new(),
+            replicas: replicas.iter().map(|replica| (*replica).to_owned()).collect(),
+            container: container.map(str::to_owned),
+        };
+        sources(&serde_json::from_value(pod).unwrap(), &job(), &selection)
+    }
+
+    #[test]
+    fn a_log_is_that_of_the_frameworks_container_once_it_has_started() {
+        let runs = || json!({"running": {}});
+        let found = source(None, &[], runs(), 0).unwrap();
+        assert_eq!(
+            (&*found.replica, &*found.container, found.is_failed),
+            ("worker-1", "mxnet", false)
+        );
+        assert_eq!(source(Some("proxy"), &[], runs(), 0).unwrap().container, "proxy");
+        assert_eq!(source(Some("none"), &[], runs(), 0), None);
+        assert_eq!(source(None, &["worker-0"], runs(), 0), None);
+        assert!(source(None, &["worker-1"], runs(), 0).is_some());
+        let waits = || json!({"waiting": {"reason": "ContainerCreating"}});
+        assert_eq!(source(None, &[], waits(), 0), None);
+        // A container that waits for its restart has failed, and the log of its last run can be read.
+        assert!(source(None, &[], waits(), 1).unwrap().is_failed);
+        let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+        assert!(!source(None, &[], ended(0), 0).unwrap().is_failed);
+        assert!(source(None, &[], ended(3), 0).unwrap().is_failed);
+    }
+}

@@ -49,7 +49,7 @@ fn ended(job: &StoredJob, roles: &[RoleView], now: Timestamp) -> Vec<String> {
     let policy = job.outline.as_ref().ok().map(|outline| &outline.policy);
     let kept = policy.map(|policy| match &policy.clean_pods {
         CleanPodPolicy::All => "deletes all pods",
-        CleanPodPolicy::Running => "deletes the pods that still run",
+        CleanPodPolicy::Running => "deletes pods that still run, and keeps the others",
         CleanPodPolicy::None | CleanPodPolicy::Other(_) => "keeps all pods",
     });
     if let Some(kept) = kept {

@@ -144,5 +144,19 @@ async fn each_verb_needs_the_rights_of_its_help() {
         // The kinds of 2017 are none of the account's.
         let text = text.replace("note: left out, because you are not allowed to list them", "");
         assert!(!text.contains("not allowed"), "{words:?} with {rights:?}: {text}");
+    } // A follower that lacks a right ends.
+    let words = ["logs", "mxjob/spirals", "-f", "--replica", "worker-0"];
+    let help = run(&stage, &["logs", "--help"]).await.success();
+    let all = rights(&help, true);
+    for missing in all.iter().filter(|right| !rights(&help, false).contains(right)) {
+        let others: Vec<_> = all.iter().filter(|right| *right != missing).cloned().collect();
+        account.may(&others, Some(missing)).await;
+        let output = run_as(stage.cluster, &account.kubeconfig, &words).await;
+        assert_eq!(output.code, 2, "{output:?}");
+        let (verb, _) = missing;
+        assert!(
+            output.stderr.contains(&format!("not allowed to {verb}")),
+            "{missing:?}: {output:?}"
+        );
     }
 }
