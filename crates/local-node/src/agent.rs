@@ -44,7 +44,7 @@ pub(super) struct Agent {
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
-    pub(super) containers: ContainerTable,
+    pub(super) containers: Arc<ContainerTable>,
 }
 
 /// The longest time that a pod waits for names that other pods of its domain may get. In a cluster a program can
@@ -104,7 +104,7 @@ impl Agent {
             folders,
             machine: Machine::this(),
             log_files: Mutex::default(),
-            containers: ContainerTable::default(),
+            containers: Arc::default(),
         })
     }
 

@@ -98,7 +98,7 @@ impl Node {
         let registered = config.register.then(|| (Arc::clone(&api), config.name.clone()));
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
-        let containers = Containers::new(Arc::clone(&agent));
+        let containers = Containers::new(Arc::clone(&agent.containers), Arc::clone(&guard));
         let (stop, stopped) = oneshot::channel();
         let mut tasks = vec![tokio::spawn(Dispatcher::new(agent).run(watch, stopped))];
         tasks.extend(

@@ -1,6 +1,7 @@
-//! The clients of users on a real API server: kubectl and the Python SDK.
+//! The clients of users on a real API server, and kubectl on a local cluster.
 
 mod applied;
 mod kubectl;
+mod local_cluster;
 mod sdk;
 mod stage;
