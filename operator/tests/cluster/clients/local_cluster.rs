@@ -97,15 +97,8 @@ async fn output_is_read_and_commands_run_in_pods() {
     local.run(&["wait", "pod/talk", ended, "--timeout=60s"]).await;
 
     assert_eq!(local.run(&["logs", "talk", "-c", "b"]).await, "other\n");
-    let unclear = local.kubectl(
-        &[
-            "get",
-            "--raw",
-            &format!("/api/v1/namespaces/{}/pods/talk/log", local.namespace),
-        ],
-        "",
-    );
-    let unclear = unclear.await;
+    let log = format!("/api/v1/namespaces/{}/pods/talk/log", local.namespace);
+    let unclear = local.kubectl(&["get", "--raw", &log], "").await;
     assert!(
         unclear.stderr.contains("choose one of: [a b]"),
         "{}",
@@ -161,12 +154,10 @@ async fn output_is_read_and_commands_run_in_pods() {
         "-c",
         "touch \"$TMPDIR/go\"",
     ];
+    let attach = ["attach", "talk", "-c", "a"];
     let follow = ["logs", "talk", "-c", "a", "--follow", "--tail=1"];
-    let (followed, attached, _) = tokio::join!(
-        local.run(&follow),
-        local.kubectl(&["attach", "talk", "-c", "a"], ""),
-        local.run(&go)
-    );
+    let (followed, attached, _) =
+        tokio::join!(local.run(&follow), local.kubectl(&attach, ""), local.run(&go));
     assert!(followed.ends_with("last\n"), "{followed}");
     assert!(
         attached.code == 0 || attached.stderr.contains("completed pod"),
