@@ -45,7 +45,7 @@ pub(super) struct Agent {
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
-    pub(super) containers: ContainerTable,
+    pub(super) containers: Arc<ContainerTable>,
     shares: Mutex<Shares>,
 }
 
@@ -105,7 +105,7 @@ impl Agent {
             folders,
             machine: Machine::this(),
             log_files: Mutex::default(),
-            containers: ContainerTable::default(),
+            containers: Arc::default(),
             shares: Mutex::new(Shares::new(config.devices.clone())),
             config,
         })

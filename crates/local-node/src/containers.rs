@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 
-use super::agent::Agent;
 use super::api::PodRef;
-use super::guard::Group;
+use super::guard::{Group, Guard};
 use super::kill::MARKER;
 use super::launch::Launch;
 use super::output::{LogOptions, OutputReader, StoredOutput};
@@ -100,12 +99,13 @@ pub enum ContainerError {
 /// [`Node::containers`](super::Node::containers).
 #[derive(Clone)]
 pub struct Containers {
-    agent: Arc<Agent>,
+    table: Arc<ContainerTable>,
+    guard: Arc<Guard>,
 }
 
 impl Containers {
-    pub(super) fn new(agent: Arc<Agent>) -> Self {
-        Self { agent }
+    pub(super) fn new(table: Arc<ContainerTable>, guard: Arc<Guard>) -> Self {
+        Self { table, guard }
     }
 
     /// Returns a reader of a container's output: of its present or last run, or with `previous` of the run before. Needs
@@ -180,7 +180,7 @@ impl Containers {
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
-            group: self.agent.guard.add(id, marker),
+            group: self.guard.add(id, marker),
             child,
         })
     }
@@ -192,7 +192,7 @@ impl Containers {
         container: &str,
         get: impl FnOnce(&ContainerEntry) -> Option<T>,
     ) -> Option<T> {
-        let containers = self.agent.containers.lock();
+        let containers = self.table.lock();
         let pod = containers.get(&(namespace.to_owned(), pod.to_owned()))?;
         get(pod.get(container)?)
     }

@@ -179,7 +179,9 @@ impl RunLog {
     pub(super) fn write(&mut self, stream: Stream, line: &OutputLine) -> io::Result<()> {
         self.tail.push(line.text());
         let stored = self.stored.as_mut();
-        let stored = stored.map_or(Ok(()), |stored| stored.write(stream, line, Timestamp::now()));
+        let stored = stored.map_or(Ok(()), |stored| {
+            stored.write(stream, &line.bytes, line.ended, Timestamp::now())
+        });
         if stored.is_err() {
             self.stored = None;
         }

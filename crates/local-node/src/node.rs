@@ -99,7 +99,7 @@ impl Node {
         let devices = config.devices.clone();
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
-        let containers = Containers::new(Arc::clone(&agent));
+        let containers = Containers::new(Arc::clone(&agent.containers), Arc::clone(&guard));
         let (stop, stopped) = oneshot::channel();
         let mut tasks = vec![tokio::spawn(Dispatcher::new(agent).run(watch, stopped))];
         tasks.extend(

@@ -14,7 +14,6 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::event::Stream;
-use super::logs::OutputLine;
 
 /// The size at which the next file of a run begins, as with a kubelet's `containerLogMaxSize`.
 const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
@@ -67,7 +66,6 @@ impl StoredOutput {
         path
     }
 
-    /// Removes the files.
     pub(super) fn remove(&self) {
         let Extent {
             first_file,
@@ -93,18 +91,24 @@ impl OutputWriter {
         Self { output, file: None }
     }
 
-    /// Adds a line.
+    /// Adds a line, or with `ended` false a piece of one.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn write(&mut self, stream: Stream, line: &OutputLine, now: Timestamp) -> io::Result<()> {
+    pub(super) fn write(
+        &mut self,
+        stream: Stream,
+        text: &[u8],
+        ended: bool,
+        now: Timestamp,
+    ) -> io::Result<()> {
         let stream = match stream {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
-        let tag = if line.ended { 'F' } else { 'P' };
+        let tag = if ended { 'F' } else { 'P' };
         let mut entry = format!("{now:.9} {stream} {tag} ").into_bytes();
-        entry.extend_from_slice(&line.bytes);
+        entry.extend_from_slice(text);
         entry.push(b'\n');
         let mut extent = *self.output.extent.borrow();
         if extent.bytes >= self.output.max_file_bytes {
@@ -370,13 +374,6 @@ impl LogFormatter {
 mod tests {
     use super::*;
 
-    fn line(text: &str, ended: bool) -> OutputLine {
-        OutputLine {
-            bytes: text.as_bytes().to_vec(),
-            ended,
-        }
-    }
-
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("output-{name}-{}", std::process::id()))
     }
@@ -400,7 +397,7 @@ mod tests {
         let mut writer = OutputWriter::new(Arc::clone(&output));
         let now = Timestamp::UNIX_EPOCH;
         for text in ["a", "b", "c"] {
-            writer.write(Stream::Stdout, &line(text, true), now).unwrap();
+            writer.write(Stream::Stdout, text.as_bytes(), true, now).unwrap();
         }
         for (tail, expected) in [
             (None, &["a\n", "b\n", "c\n"][..]),
@@ -418,7 +415,7 @@ mod tests {
             .await
             .unwrap();
         let followed = tokio::spawn(async move { texts(&mut reader).await });
-        writer.write(Stream::Stderr, &line("no end", false), now).unwrap();
+        writer.write(Stream::Stderr, b"no end", false, now).unwrap();
         drop(writer);
         assert_eq!(followed.await.unwrap(), ["c\n", "no end"]);
         fs::remove_dir_all(folder).unwrap();
@@ -436,7 +433,8 @@ mod tests {
             writer
                 .write(
                     Stream::Stdout,
-                    &line(&number.to_string(), true),
+                    number.to_string().as_bytes(),
+                    true,
                     Timestamp::UNIX_EPOCH,
                 )
                 .unwrap();

@@ -8,7 +8,7 @@ use std::{
 use cel::extractors::This;
 use cel::objects::{Key, OptionalValue};
 use cel::{Context, Env, ExecutionError, Program, Value, extensions};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::object::{cause::Cause, json};
 
@@ -48,8 +48,24 @@ impl std::fmt::Debug for Rules {
 impl Rules {
     /// Takes the rules of an `openAPIV3Schema`.
     pub(crate) fn of_schema(schema: &Json) -> Self {
+        let mut schema = schema.clone();
+        if schema["type"] == "object" {
+            // Rules of the whole object always see these members.
+            let add = |names: [&str; 2], parent: &mut Json| {
+                for name in names {
+                    let known = &mut parent["properties"][name];
+                    if known.is_null() {
+                        *known = json!({"type": "string"});
+                    }
+                }
+            };
+            add(["apiVersion", "kind"], &mut schema);
+            let metadata = &mut schema["properties"]["metadata"];
+            add(["name", "generateName"], metadata);
+            metadata["type"] = json!("object");
+        }
         Self {
-            schema: schema.clone(),
+            schema,
             compiled: Mutex::default(),
         }
     }
@@ -156,10 +172,12 @@ impl Rules {
 }
 
 fn cause(path: &str, reason: &Json, json: &Json, message: &str) -> Cause {
+    let path = if path.is_empty() { "<nil>" } else { path };
     match reason.as_str() {
         Some("FieldValueForbidden") => Cause::forbidden(path, message),
         Some("FieldValueRequired") => Cause::required(path, message),
         Some("FieldValueDuplicate") => Cause::duplicate(path, json),
+        _ if json.is_object() || json.is_array() => Cause::invalid_without_value(path, message),
         _ => Cause::invalid(path, json, message),
     }
 }
@@ -283,8 +301,6 @@ fn value(schema: &Json, json: &Json) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn check(schema: &Json, object: &Json, old: Option<&Json>) -> Vec<String> {

@@ -49,6 +49,16 @@ impl Cause {
         }
     }
 
+    /// Like [`Cause::invalid`], for a value that is not shown.
+    #[cfg(feature = "rules")]
+    pub(crate) fn invalid_without_value(field: impl Into<String>, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {detail}"),
+        }
+    }
+
     pub(crate) fn wrong_type(field: impl Into<String>, found: &str, wanted: &str) -> Self {
         let field = field.into();
         let message =

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
 use http_body_util::{Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,7 +20,7 @@ use hyper_util::service::TowerToHyperService;
 use kube_memory::{Endpoint, Reply};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
@@ -30,6 +31,9 @@ use crate::error::ServerError;
 
 /// The maximum number of connections. Further clients wait.
 const MAX_CONNECTIONS: usize = 2_048;
+
+/// The maximum number of open watches. Further ones are rejected with 429.
+const MAX_WATCHES: usize = 4_096;
 
 /// The maximum size of a request's body, as of a Kubernetes API server.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -57,6 +61,7 @@ pub(super) async fn start(
     let api = Authorized {
         header: format!("Bearer {}", credentials.token).into(),
         endpoint,
+        watches: Arc::new(Semaphore::new(MAX_WATCHES)),
     };
     Ok((kubeconfig, serve(listener, TlsAcceptor::from(Arc::new(tls)), api)))
 }
@@ -106,10 +111,11 @@ struct Authorized {
     /// The header of authorized requests.
     header: Arc<str>,
     endpoint: Endpoint,
+    watches: Arc<Semaphore>,
 }
 
 impl Service<Request<Incoming>> for Authorized {
-    type Response = Response<Either<Reply, Full<Bytes>>>;
+    type Response = Response<Either<HeldReply, Full<Bytes>>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -120,11 +126,26 @@ impl Service<Request<Incoming>> for Authorized {
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
         let header = request.headers().get(AUTHORIZATION);
         if !header.is_some_and(|header| same(header.as_bytes(), self.header.as_bytes())) {
-            return Box::pin(async { Ok(unauthorized()) });
+            return Box::pin(async { Ok(failure(401, "Unauthorized", "Unauthorized")) });
         }
+        let is_watch = is_watch(request.uri().query());
+        let Ok(permit) = is_watch
+            .then(|| Arc::clone(&self.watches).try_acquire_owned())
+            .transpose()
+        else {
+            let message = "too many open watches; end some";
+            return Box::pin(async move { Ok(failure(429, "TooManyRequests", message)) });
+        };
         let request = request.map(|body| Limited::new(body, MAX_BODY_BYTES));
         let response = self.endpoint.call(request);
-        Box::pin(async { Ok(response.await?.map(Either::Left)) })
+        Box::pin(async {
+            Ok(response.await?.map(|reply| {
+                Either::Left(HeldReply {
+                    reply,
+                    _permit: permit,
+                })
+            }))
+        })
     }
 }
 
@@ -133,13 +154,39 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-fn unauthorized() -> Response<Either<Reply, Full<Bytes>>> {
+/// Returns true for the query of a watch.
+fn is_watch(query: Option<&str>) -> bool {
+    let pairs = query.unwrap_or_default().split('&');
+    pairs
+        .into_iter()
+        .any(|pair| matches!(pair, "watch=1" | "watch=true" | "watch=True" | "watch"))
+}
+
+/// A reply that holds the permit of its watch until it ends.
+struct HeldReply {
+    reply: Reply,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Body for HeldReply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.reply).poll_frame(context)
+    }
+}
+
+fn failure(code: u16, reason: &str, message: &str) -> Response<Either<HeldReply, Full<Bytes>>> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
+        "message": message, "reason": reason, "code": code,
     });
     let mut response = Response::new(Either::Right(Full::from(status.to_string())));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response

@@ -1,7 +1,8 @@
-//! The clients of users on a real API server: kubectl and the Python SDK.
+//! The clients of users on a real API server, and kubectl on a local cluster.
 
 mod applied;
 mod kubectl;
+mod local_cluster;
 mod plugin;
 mod sdk;
 mod stage;

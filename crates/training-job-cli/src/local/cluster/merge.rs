@@ -19,7 +19,7 @@ const LISTS: [(&str, &str); 3] = [
 pub(super) struct MergedContext {
     path: PathBuf,
     name: String,
-    /// The address of the API, which tells this cluster's entries from those of a later one.
+    /// The address of the API, which differs from that of a later cluster.
     server: Value,
 }
 

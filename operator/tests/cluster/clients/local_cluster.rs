@@ -1,0 +1,244 @@
+//! kubectl on `local cluster`, and on the real API server where both can answer.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use training_job_testbed::cluster::{Background, ControlPlane, Output, Program};
+
+/// A local cluster, and the real API server that runs kubectl.
+struct Local {
+    real: &'static ControlPlane,
+    cluster: Background,
+    kubeconfig: PathBuf,
+    namespace: String,
+}
+
+impl Local {
+    async fn start(name: &str) -> Self {
+        let real = ControlPlane::shared().await;
+        real.install_crds().await;
+        let namespace = real.namespace(name).await;
+        let kubeconfig = real.directory().join(format!("{name}.kubeconfig"));
+        let cluster = real.spawn(
+            Program::new(env!("CARGO_BIN_EXE_training-operator"))
+                .args(["local", "cluster", "--kubeconfig"])
+                .args([&kubeconfig]),
+        );
+        cluster.wait_for_line("cluster ready").await;
+        Self {
+            real,
+            cluster,
+            kubeconfig,
+            namespace,
+        }
+    }
+
+    /// Runs kubectl on the local cluster.
+    async fn kubectl(&self, arguments: &[&str], input: &str) -> Output {
+        let kubeconfig = self.kubeconfig.to_str().unwrap();
+        let first = ["--kubeconfig", kubeconfig, "--namespace", &self.namespace];
+        self.real
+            .kubectl_with_input(&[&first[..], arguments].concat(), input)
+            .await
+    }
+
+    async fn run(&self, arguments: &[&str]) -> String {
+        self.kubectl(arguments, "").await.success()
+    }
+
+    /// Runs kubectl on both, which must print the same except for ages.
+    async fn same(&self, arguments: &[&str], input: &str) {
+        let local = self.kubectl(arguments, input).await;
+        let namespaced = [&["--namespace", self.namespace.as_str()][..], arguments].concat();
+        let real = self.real.kubectl_with_input(&namespaced, input).await;
+        let text = |output: &Output| {
+            (
+                output.code,
+                without_ages(&output.stdout),
+                without_ages(&output.stderr),
+            )
+        };
+        assert_eq!(text(&local), text(&real), "local and real: {arguments:?}");
+    }
+
+    async fn stop(self) {
+        self.cluster.signal(Signal::INT);
+        assert_eq!(self.cluster.exit_code().await, 0, "{}", self.cluster.text());
+        assert!(!self.kubeconfig.exists());
+    }
+}
+
+/// Replaces ages such as `3s`, and the spaces around them.
+fn without_ages(text: &str) -> String {
+    let is_age = |word: &str| {
+        word.strip_suffix('s')
+            .is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let line = |line: &str| {
+        let words = line
+            .split_whitespace()
+            .map(|word| if is_age(word) { "AGE" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talk"}, "spec": {"restartPolicy": "Never",
+    "containers": [
+        {"name": "a", "image": "none", "command": ["/bin/sh", "-c",
+            "echo one; echo two; echo three >&2; until [ -e \"$TMPDIR/go\" ]; do sleep 0.1; done; echo last"]},
+        {"name": "b", "image": "none", "command": ["/bin/echo", "other"]}]}}"#;
+
+#[tokio::test]
+async fn output_is_read_and_commands_run_in_pods() {
+    let local = Local::start("local-pods").await;
+    local.kubectl(&["create", "-f", "-"], POD).await.success();
+    let ended = "--for=jsonpath={.status.containerStatuses[?(@.name==\"b\")].state.terminated.exitCode}=0";
+    local.run(&["wait", "pod/talk", ended, "--timeout=60s"]).await;
+
+    assert_eq!(local.run(&["logs", "talk", "-c", "b"]).await, "other\n");
+    let log = format!("/api/v1/namespaces/{}/pods/talk/log", local.namespace);
+    let unclear = local.kubectl(&["get", "--raw", &log], "").await;
+    assert!(
+        unclear.stderr.contains("choose one of: [a b]"),
+        "{}",
+        unclear.stderr
+    );
+    let previous = local
+        .kubectl(&["logs", "talk", "-c", "b", "--previous"], "")
+        .await;
+    assert!(
+        previous
+            .stderr
+            .contains("previous terminated container \"b\" in pod \"talk\" not found")
+    );
+    let limited = local
+        .run(&["logs", "talk", "-c", "b", "--limit-bytes=3", "--timestamps"])
+        .await;
+    assert_eq!(limited.len(), 3);
+
+    let ran = local
+        .kubectl(
+            &[
+                "exec",
+                "talk",
+                "-c",
+                "a",
+                "--",
+                "sh",
+                "-c",
+                "echo out; echo err >&2; exit 7",
+            ],
+            "",
+        )
+        .await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (7, "out\n"));
+    assert!(ran.stderr.starts_with("err\n"), "{}", ran.stderr);
+    let input = local
+        .kubectl(&["exec", "-i", "talk", "-c", "a", "--", "cat"], "text")
+        .await;
+    assert_eq!(input.success(), "text");
+    let missing = local
+        .kubectl(&["exec", "talk", "-c", "a", "--", "no-such-program"], "")
+        .await;
+    assert_eq!(missing.code, 127, "{}", missing.stderr);
+
+    // The follower sees what is written after it began.
+    let go = [
+        "exec",
+        "talk",
+        "-c",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "touch \"$TMPDIR/go\"",
+    ];
+    let attach = ["attach", "talk", "-c", "a"];
+    let follow = ["logs", "talk", "-c", "a", "--follow", "--tail=1"];
+    let (followed, attached, _) =
+        tokio::join!(local.run(&follow), local.kubectl(&attach, ""), local.run(&go));
+    assert!(followed.ends_with("last\n"), "{followed}");
+    assert!(
+        attached.code == 0 || attached.stderr.contains("completed pod"),
+        "{}",
+        attached.stderr
+    );
+    local
+        .run(&[
+            "wait",
+            "pod/talk",
+            "--for=jsonpath={.status.phase}=Succeeded",
+            "--timeout=60s",
+        ])
+        .await;
+    let mut lines: Vec<_> = local
+        .run(&["logs", "talk", "-c", "a"])
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    assert_eq!(lines, ["last", "one", "three", "two"]);
+    local.stop().await;
+}
+
+#[tokio::test]
+async fn kubectl_prints_the_same_as_on_a_real_api_server() {
+    let local = Local::start("local-same").await;
+    local.run(&["create", "namespace", "other"]).await;
+    for arguments in [
+        &["create", "configmap", "settings", "--from-literal=a=b"][..],
+        &["create", "secret", "generic", "password", "--from-literal=a=b"],
+        &["create", "quota", "few", "--hard=pods=0"],
+        &["get", "configmap", "settings"],
+        &["get", "configmap", "settings", "-o", "jsonpath={.data}"],
+        &["get", "secret", "password"],
+        &["label", "configmap", "settings", "x=y"],
+        &["annotate", "configmap", "settings", "x=y"],
+        &[
+            "patch",
+            "configmap",
+            "settings",
+            "-p",
+            "{\"data\": {\"c\": \"d\"}}",
+        ],
+        &["get", "configmap", "settings", "-L", "x"],
+        &["create", "-f", "examples/mxnet/train.yaml", "--dry-run=server"],
+        &["explain", "mxjob.spec.mxReplicaSpecs", "--recursive"],
+        &["auth", "can-i", "create", "pods"],
+        &["get", "--raw", "/readyz"],
+        &["get", "--raw", "/healthz"],
+        &["get", "mxjob", "none"],
+        &["logs", "none"],
+        &["delete", "configmap", "settings"],
+        &["delete", "secret,quota", "--all"],
+    ] {
+        local.same(arguments, "").await;
+    }
+    for (kind, roles) in [
+        (
+            "MXJob",
+            "mxReplicaSpecs: {Server: {template: {spec: {containers: [{name: x, image: i}]}}}}",
+        ),
+        (
+            "MXJob",
+            "mxReplicaSpecs: {Worker: {replicas: -1, template: {spec: {containers: [{name: mxnet, image: i}]}}}}",
+        ),
+        (
+            "PyTorchJob",
+            "pytorchReplicaSpecs: {Worker: {restartPolicy: Sometimes, template: {spec: {containers: []}}}}",
+        ),
+        ("TFJob", "tfReplicaSpecs: {}"),
+        (
+            "XGBoostJob",
+            "xgbReplicaSpecs: {Typo: {template: {spec: {containers: [{name: xgboost, image: i}]}}}}",
+        ),
+    ] {
+        let job = format!(
+            "apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: bad}}\nspec: {{{roles}}}\n"
+        );
+        local.same(&["create", "-f", "-"], &job).await;
+    }
+    local.stop().await;
+}
