@@ -21,8 +21,10 @@ build: toolchain ## Build the operator: target/debug/training-operator
 	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 200 crates: some minutes the first time" >&2
 	@cargo build --package training-operator
 
-install: toolchain ## Install training-operator into ~/.cargo/bin, which is on your PATH
+install: toolchain ## Install training-operator, and kubectl training, into ~/.cargo/bin, which is on your PATH
 	cargo install --locked --path operator
+	for link in kubectl-training kubectl_complete-training; do \
+		ln -sf training-operator "$${CARGO_HOME:-$$HOME/.cargo}/bin/$$link"; done
 
 run: ready-mxnet build ## Train a real MXNet model from examples/mxnet/train.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/mxnet examples/mxnet/train.yaml

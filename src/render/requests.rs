@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource;
 use kube_schema::quantity::Quantity;
 
 /// Amounts by the name of the resource.
-pub type Amounts = BTreeMap<String, Quantity>;
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Returns the requests of a pod. For each resource it is the larger of its containers' sum and the highest request
 /// during the start, plus the overhead of the pod.

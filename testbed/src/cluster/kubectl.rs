@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::control_plane::ControlPlane;
@@ -28,6 +29,11 @@ impl Output {
 }
 
 impl ControlPlane {
+    /// Returns the path of kubectl.
+    pub fn kubectl_path(&self) -> &Path {
+        self.kubectl.as_ref()
+    }
+
     /// Runs kubectl as the administrator in the repository's root.
     pub async fn kubectl(&self, arguments: &[&str]) -> Output {
         self.kubectl_with_input(arguments, "").await

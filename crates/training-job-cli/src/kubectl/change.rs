@@ -276,30 +276,28 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
         };
         let mut interrupt = pin!(tokio::signal::ctrl_c());
         let ended = tokio::select! {
-            ended = until(&connection, &job, Some(timeout), is_suspended) => Some(ended?),
+            ended = until(&connection, &job, Some(timeout), is_suspended) => Some(ended),
             _ = &mut interrupt => None,
         };
         let named = format!("{}/{}", job.kind.name(), job.name());
         let resumed = set(&connection, kinds, &named, |job| suspend_field(job, false)).await;
+        // The job must not stay suspended, whatever the end of the wait.
+        resumed?;
         match ended {
-            Some(Ended::Met) => {
-                resumed?;
+            Some(Ok(Ended::Met)) => {
                 done(&job, true, "restarted", "")?;
                 Ok(ExitCode::SUCCESS)
             }
-            Some(Ended::Impossible(why)) => bail!("{}: {why}", job.argument()),
-            Some(Ended::TimedOut) => {
-                resumed?;
+            Some(Ok(Ended::Impossible(why))) => bail!("{}: {why}", job.argument()),
+            Some(Ok(Ended::TimedOut)) => {
                 note(&format!(
                     "no operator has suspended {} in time, so it is not restarted; run: training-operator doctor",
                     job.argument()
                 ));
                 Ok(exit::check_failed())
             }
-            None => {
-                resumed?;
-                Ok(ExitCode::from(130))
-            }
+            Some(Err(error)) => Err(error),
+            None => Ok(ExitCode::from(130)),
         }
     })
 }

@@ -98,7 +98,7 @@ fn templates(observed: &ObservedJob) -> Vec<Template> {
 }
 
 /// Returns the page without the tree and the events.
-fn heading(observed: &ObservedJob) -> String {
+pub(super) fn heading(observed: &ObservedJob) -> String {
     let metadata = &observed.job.object["metadata"];
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -191,6 +191,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &connection.client,
             job,
             Parts {
+                pods: true,
                 events: true,
                 services: true,
             },

@@ -1,11 +1,10 @@
 //! `events`: the events of a job and its pods.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::Event;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
@@ -16,7 +15,7 @@ use crate::table::Table;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
-use super::observe::{Parts, StoredJob, find, observe};
+use super::observe::{Parts, event_time, find, observe};
 use super::output::{Output, print_value};
 
 const HELP: &str = "\
@@ -30,7 +29,6 @@ Examples:
 
 Rights (in the namespace):
   get   jobs
-  list  pods
   list  events
 
 Exit codes:
@@ -44,7 +42,7 @@ pub(crate) struct Args {
     /// The job, as NAME or KIND/NAME.
     #[arg(value_name = "JOB")]
     job: String,
-    /// Only warnings.
+    /// Leave out all events but warnings.
     #[arg(long)]
     warnings: bool,
     /// The format of the output.
@@ -68,7 +66,7 @@ pub(super) fn table(events: &[Event], now: Timestamp) -> String {
             .unwrap_or(1);
         let text = |text: &Option<String>| text.clone().unwrap_or_default().trim().replace(['\n', '\r'], " ");
         table.row([
-            time(event)
+            event_time(event)
                 .map(|time| short_time(now.duration_since(time).as_secs().max(0)))
                 .unwrap_or_default(),
             text(&event.type_),
@@ -119,46 +117,4 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         Output::Text | Output::Wide => write::print(&table(&observed.events, observed.now))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Keeps the events about a job and its pods, and sorts them by time. Pods that exist no more are recognized by their
-/// names, because an event has no labels.
-pub(super) fn keep_events_of(job: &StoredJob, pods: &[Pod], events: &mut Vec<Event>) {
-    let uids: BTreeSet<&str> = pods
-        .iter()
-        .filter_map(|pod| pod.metadata.uid.as_deref())
-        .chain([job.uid()])
-        .collect();
-    let names: BTreeSet<String> = match &job.outline {
-        Ok(outline) => {
-            let roles = outline.roles.iter();
-            roles
-                .flat_map(|role| (0..role.replicas).map(|index| role.pod_name(index)))
-                .collect()
-        }
-        Err(_) => BTreeSet::new(),
-    };
-    let created = job.created();
-    events.retain(|event| {
-        let about = &event.involved_object;
-        let is_pod = about.kind.as_deref() == Some("Pod");
-        let is_named = is_pod && about.name.as_ref().is_some_and(|name| names.contains(name));
-        about.uid.as_deref().is_some_and(|uid| uids.contains(uid))
-            // An earlier job of the same name had the same pods.
-            || is_named && time(event) >= created
-    });
-    events.sort_by_key(time);
-}
-
-/// Returns the time of an event's last occurrence.
-pub(super) fn time(event: &Event) -> Option<Timestamp> {
-    let series = event
-        .series
-        .as_ref()
-        .and_then(|series| series.last_observed_time.as_ref())
-        .map(|time| time.0);
-    let last = event.last_timestamp.as_ref().map(|time| time.0);
-    let first = event.event_time.as_ref().map(|time| time.0);
-    let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    series.or(last).or(first).or(created)
 }

@@ -116,7 +116,15 @@ impl Args {
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
-        let observed = observe(&connection.client, job, Parts::default()).await?;
+        let observed = observe(
+            &connection.client,
+            job,
+            Parts {
+                pods: true,
+                ..Parts::default()
+            },
+        )
+        .await?;
         if !observed.forbidden.is_empty() {
             bail!(
                 "you are not allowed to list pods in namespace {}, and logs belong to pods",

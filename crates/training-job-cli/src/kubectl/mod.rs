@@ -20,6 +20,8 @@ mod report;
 mod situation;
 mod status;
 mod target;
+#[cfg(test)]
+mod tests;
 mod top;
 mod wait;
 
@@ -143,7 +145,7 @@ impl Kubectl {
     }
 }
 
-/// Returns the words to complete, of which the last one may be empty, if kubectl requests completions.
+/// Returns the words to complete if kubectl requests completions. The last word may be empty.
 fn words_to_complete() -> Option<Vec<String>> {
     let words = std::env::args_os().skip(1);
     let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();

@@ -1,5 +1,6 @@
 //! Reads jobs and their objects from a cluster, in few large lists.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::rc::Rc;
 
@@ -42,7 +43,6 @@ pub(crate) struct StoredJob {
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedJob {
     pub(crate) job: StoredJob,
-    /// In the order of the API server, which is that of the names.
     pub(crate) pods: Vec<Pod>,
     pub(crate) services: Vec<Service>,
     /// The events about the job and its pods, the oldest first. Events of deleted pods are included.
@@ -52,9 +52,10 @@ pub(crate) struct ObservedJob {
     pub(crate) now: Timestamp,
 }
 
-/// The objects to read in addition to the job and its pods.
+/// The objects to read in addition to the job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
+    pub(crate) pods: bool,
     pub(crate) services: bool,
     pub(crate) events: bool,
 }
@@ -205,7 +206,7 @@ pub(crate) async fn list(
 /// A list failed for another reason than missing rights.
 pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> anyhow::Result<ObservedJob> {
     let selector = job.selector();
-    let pods = of_job::<Pod>(client, &job, Some(&selector), true);
+    let pods = of_job::<Pod>(client, &job, Some(&selector), parts.pods);
     let services = of_job::<Service>(client, &job, Some(&selector), parts.services);
     let events = of_job::<Event>(client, &job, None, parts.events);
     let (pods, services, events) = futures::try_join!(pods, services, events)?;
@@ -227,7 +228,7 @@ pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> an
     let mut services = services.unwrap_or_default();
     services.retain(|service| is_own(&service.metadata));
     let mut events = events.unwrap_or_default();
-    super::events::keep_events_of(&job, &pods, &mut events);
+    keep_events_of(&job, &pods, &mut events);
     Ok(ObservedJob {
         job,
         pods,
@@ -236,6 +237,48 @@ pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> an
         forbidden,
         now: Timestamp::now(),
     })
+}
+
+/// Keeps the events about a job and its pods, and sorts them by time. Pods that exist no more are recognized by their
+/// names, because an event has no labels.
+pub(super) fn keep_events_of(job: &StoredJob, pods: &[Pod], events: &mut Vec<Event>) {
+    let uids: BTreeSet<&str> = pods
+        .iter()
+        .filter_map(|pod| pod.metadata.uid.as_deref())
+        .chain([job.uid()])
+        .collect();
+    let names: BTreeSet<String> = match &job.outline {
+        Ok(outline) => {
+            let roles = outline.roles.iter();
+            roles
+                .flat_map(|role| (0..role.replicas).map(|index| role.pod_name(index)))
+                .collect()
+        }
+        Err(_) => BTreeSet::new(),
+    };
+    let created = job.created();
+    events.retain(|event| {
+        let about = &event.involved_object;
+        let is_pod = about.kind.as_deref() == Some("Pod");
+        let is_named = is_pod && about.name.as_ref().is_some_and(|name| names.contains(name));
+        about.uid.as_deref().is_some_and(|uid| uids.contains(uid))
+            // An earlier job of the same name had the same pods.
+            || is_named && event_time(event) >= created
+    });
+    events.sort_by_key(event_time);
+}
+
+/// Returns the time of an event's last occurrence.
+pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
+    let series = event
+        .series
+        .as_ref()
+        .and_then(|series| series.last_observed_time.as_ref())
+        .map(|time| time.0);
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let first = event.event_time.as_ref().map(|time| time.0);
+    let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    series.or(last).or(first).or(created)
 }
 
 /// Returns the objects of a type in the job's namespace, or `None` if the user may not list them.

@@ -53,8 +53,8 @@ pub(crate) struct ReplicaView {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum ReplicaState {
-    /// The replica has no pod.
-    Missing,
+    /// It is to be created, or was deleted when the job ended or was suspended.
+    NoPod,
     Pending,
     /// The pod runs and is not ready.
     Running,
@@ -70,7 +70,7 @@ pub(crate) enum ReplicaState {
 impl ReplicaState {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Missing => "Missing",
+            Self::NoPod => "No pod",
             Self::Pending => "Pending",
             Self::Running => "Running",
             Self::Ready => "Ready",
@@ -110,7 +110,7 @@ pub(crate) fn roles(observed: &ObservedJob) -> Vec<RoleView> {
                 None => {
                     let state = match contains(completed, index) {
                         true => ReplicaState::Succeeded,
-                        false => ReplicaState::Missing,
+                        false => ReplicaState::NoPod,
                     };
                     ReplicaView::without_pod(name, index, pod, state)
                 }

@@ -76,7 +76,7 @@ pub(crate) struct StatusView {
 }
 
 impl StatusView {
-    /// Derives the view.
+    /// Derives the view from an observation, without further calls.
     pub(crate) fn new(observed: &ObservedJob) -> Self {
         let status = &observed.job.status;
         let role_replicas = roles(observed);
@@ -105,6 +105,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &connection.client,
             job,
             Parts {
+                pods: true,
                 events: true,
                 ..Parts::default()
             },

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::kinds::{Kind, Kinds};
 
-/// The name of a job, and the kinds of which it may be.
+/// The name of a job, and its possible kinds.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) kinds: Vec<Rc<Kind>>,

@@ -55,16 +55,16 @@ pub(crate) struct Args {
 
 /// The resources of a replica, or of all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Row {
+pub(super) struct Row {
     replica: String,
     requests: BTreeMap<String, String>,
     usage: BTreeMap<String, String>,
 }
 
-type Amounts = BTreeMap<String, Quantity>;
+pub(super) type Amounts = BTreeMap<String, Quantity>;
 
 /// Returns a row for each pod, and one for all. `usage` has the amounts of pods by their names.
-fn rows(observed: &ObservedJob, usage: &BTreeMap<String, Amounts>) -> Vec<Row> {
+pub(super) fn rows(observed: &ObservedJob, usage: &BTreeMap<String, Amounts>) -> Vec<Row> {
     let keys = observed.job.kind.framework.keys();
     let (mut all_requests, mut all_usage) = (Amounts::new(), Amounts::new());
     let mut rows = Vec::new();
@@ -140,7 +140,7 @@ fn readable(resource: &str, text: &str) -> String {
 }
 
 /// Returns the rows as a table with a column for each resource.
-fn table(rows: &[Row]) -> String {
+pub(super) fn table(rows: &[Row]) -> String {
     let resources: BTreeSet<&String> = rows
         .iter()
         .flat_map(|row| row.requests.keys().chain(row.usage.keys()))
@@ -230,7 +230,15 @@ async fn usage(
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let (observed, usage) = connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
-        let observed = observe(&connection.client, job, Parts::default()).await?;
+        let observed = observe(
+            &connection.client,
+            job,
+            Parts {
+                pods: true,
+                ..Parts::default()
+            },
+        )
+        .await?;
         if !observed.forbidden.is_empty() {
             bail!(
                 "you are not allowed to list pods in namespace {}",

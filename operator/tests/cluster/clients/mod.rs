@@ -2,5 +2,6 @@
 
 mod applied;
 mod kubectl;
+mod plugin;
 mod sdk;
 mod stage;

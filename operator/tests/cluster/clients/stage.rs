@@ -41,16 +41,27 @@ impl Stage {
         self.kubectl(arguments).await.success()
     }
 
-    /// Waits for this number of pods of a job with this attempt, and lets them run.
-    pub(crate) async fn all_run(&self, job: &str, count: usize, attempt: &str) -> Vec<String> {
-        let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
+    /// Waits for this number of pods of a job with this attempt, and returns their names.
+    pub(crate) async fn until_attempt(&self, job: &str, count: usize, attempt: &str) -> Vec<String> {
         let of = |pod: &Pod| {
             let attempts = pod.annotations().get("training.kubeflow.org/restart-attempt");
             attempts.map_or("0", String::as_str) == attempt && pod.metadata.deletion_timestamp.is_none()
         };
+        self.until_pods(job, |all| all.len() == count && all.iter().all(of))
+            .await
+    }
+
+    /// Waits for pods of a job, and returns their names.
+    pub(crate) async fn until_pods(&self, job: &str, condition: impl FnMut(&[Pod]) -> bool) -> Vec<String> {
+        let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
         let label = format!("training.kubeflow.org/job-name={job}");
-        let pods = wait_for_all(api, &label, |all| all.len() == count && all.iter().all(of)).await;
-        let names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
+        let pods = wait_for_all(api, &label, condition).await;
+        pods.iter().map(ResourceExt::name_any).collect()
+    }
+
+    /// Waits for this number of pods of a job with this attempt, and lets them run.
+    pub(crate) async fn all_run(&self, job: &str, count: usize, attempt: &str) -> Vec<String> {
+        let names = self.until_attempt(job, count, attempt).await;
         for name in &names {
             self.kubelet.runs(name).await;
         }

@@ -4,8 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use training_job::api::{CleanPodPolicy, ConditionType};
 
 use crate::duration::short_time;
-use crate::kubectl::events;
-use crate::kubectl::observe::{ObservedJob, StoredJob};
+use crate::kubectl::observe::{ObservedJob, StoredJob, event_time};
 use crate::kubectl::replicas::{ReplicaState, RoleView};
 
 /// Returns the sentences, the most important first.
@@ -157,7 +156,7 @@ fn waiting(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
         let mut latest = observed.events.iter().rev();
         let event = latest.find(|event| event.reason.as_deref() == Some(reason));
         let message = event.and_then(|event| {
-            let at = events::time(event).map(|time| format!(" ({} ago)", ago(time, observed.now)));
+            let at = event_time(event).map(|time| format!(" ({} ago)", ago(time, observed.now)));
             Some(format!(
                 ": {}{}",
                 event.message.as_deref()?,

@@ -93,7 +93,11 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
         children.push(Node::of("Errors", view.errors.iter().map(Node::leaf).collect()));
     }
     if let Some(cause) = &view.root_cause {
-        children.push(Node::of("Root cause", vec![failure(cause, now)]));
+        let title = match job.state {
+            "Running" | "Created" | "Suspended" => "Last failure",
+            _ => "Root cause",
+        };
+        children.push(Node::of(title, vec![failure(cause, now)]));
     }
     if !view.earlier_failures.is_empty() {
         let earlier = view
@@ -258,6 +262,9 @@ fn cut(text: &str) -> String {
 
 /// Returns a state in its color.
 fn styled(state: &str) -> String {
+    if state == "No pod" {
+        return state.to_owned();
+    }
     let color = match state {
         "Ready" | "Running" | "Succeeded" => AnsiColor::Green,
         "Failed" | "HookPanicked" | "Unknown" => AnsiColor::Red,

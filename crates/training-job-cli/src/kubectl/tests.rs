@@ -1,0 +1,414 @@
+//! The views of jobs in several states.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use serde_json::{Value, json};
+use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
+
+use crate::kinds::Kinds;
+
+use super::list::{JobRow, table};
+use super::observe::{ObservedJob, StoredJob, keep_events_of};
+use super::status::{StatusView, tree};
+use super::target::{Target, only};
+use super::{describe, events, top};
+
+const NOW: &str = "2026-01-01T01:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn kinds() -> Kinds {
+    Kinds::default().kind::<MXJob>().kind::<PyTorchJob>()
+}
+
+fn role(replicas: u32, restart_policy: &str) -> Value {
+    let container = json!({
+        "name": "mxnet", "image": "example.com/train:1", "command": ["python3", "train.py"],
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "1"}},
+    });
+    json!({"replicas": replicas, "restartPolicy": restart_policy, "template": {"spec": {"containers": [container]}}})
+}
+
+/// Returns an MXJob with one scheduler, one server and two workers.
+fn job(name: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "MXJob",
+        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "jobMode": "MXTrain",
+            "runPolicy": {"backoffLimit": 3, "cleanPodPolicy": "Running", "activeDeadlineSeconds": 7200},
+            "mxReplicaSpecs": {
+                "Scheduler": role(1, "ExitCode"), "Server": role(1, "ExitCode"), "Worker": role(2, "ExitCode"),
+            },
+        },
+        "status": status,
+    })
+}
+
+fn condition(type_: &str, minute: u32, message: &str) -> Value {
+    json!({
+        "type": type_, "status": "True", "reason": format!("MXJob{type_}"), "message": message,
+        "lastTransitionTime": format!("2026-01-01T00:{minute:02}:00Z"),
+    })
+}
+
+fn killed() -> Value {
+    json!({
+        "summary": "worker-1: exit 137 (OOMKilled)", "reason": "OOMKilled", "message": "step 40/1000 loss=0.53\nKilled",
+        "role": "Worker", "index": 1, "pod": "train-worker-1", "container": "mxnet", "exitCode": 137,
+        "time": "2026-01-01T00:30:00Z",
+    })
+}
+
+fn counts(scheduler: Value, server: Value, worker: Value) -> Value {
+    json!({"Scheduler": scheduler, "Server": server, "Worker": worker})
+}
+
+fn running() -> Value {
+    let one = json!({"active": 1, "ready": 1});
+    job(
+        "train",
+        json!({
+            "conditions": [condition("Created", 0, "MXJob train is created."), condition("Running", 31, "MXJob train is running.")],
+            "replicaStatuses": counts(one.clone(), one, json!({"active": 2, "ready": 1})),
+            "startTime": "2026-01-01T00:00:00Z", "restartCount": 1, "ready": "3/4",
+            "failure": killed(), "recovery": {"job": 1},
+        }),
+    )
+}
+
+fn waiting() -> Value {
+    job(
+        "waits",
+        json!({
+            "conditions": [condition("Created", 0, "MXJob waits is created.")],
+            "startTime": "2026-01-01T00:00:00Z", "waitingReason": "Unschedulable", "ready": "0/4",
+        }),
+    )
+}
+
+fn restarting() -> Value {
+    job(
+        "restarts",
+        json!({
+            "conditions": [condition("Created", 0, "MXJob restarts is created."), condition("Restarting", 59, "Worker failed.")],
+            "startTime": "2026-01-01T00:00:00Z", "restartCount": 3, "failure": killed(), "failureHistory": [killed()],
+            "recovery": {"job": 3, "backoff": {"job": {"failures": 3, "until": "2026-01-01T01:00:40Z"}}},
+        }),
+    )
+}
+
+fn suspended() -> Value {
+    let mut job = job(
+        "queued",
+        json!({"conditions": [condition("Suspended", 1, "MXJob queued is suspended.")]}),
+    );
+    job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "gpu"});
+    job["spec"]["runPolicy"]["suspend"] = json!(true);
+    job
+}
+
+fn failed() -> Value {
+    let ended = json!({"succeeded": 0, "failed": 0});
+    job(
+        "broken",
+        json!({
+            "conditions": [condition("Created", 0, "MXJob broken is created."), condition("Failed", 30, "worker-1 has exit code 1.")],
+            "replicaStatuses": counts(ended.clone(), ended, json!({"failed": 1})),
+            "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:30:00Z", "failure": killed(),
+        }),
+    )
+}
+
+fn succeeded() -> Value {
+    let mut job = job(
+        "done",
+        json!({
+            "conditions": [condition("Succeeded", 50, "MXJob done is successfully completed.")],
+            "replicaStatuses": counts(json!({"succeeded": 1}), json!({}), json!({"succeeded": 2})),
+            "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:50:00Z",
+        }),
+    );
+    job["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = json!(3_600);
+    job
+}
+
+fn invalid() -> Value {
+    let mut job = job(
+        "invalid",
+        json!({"conditions": [condition("Failed", 0, "spec.mxReplicaSpecs: must have a Worker\n…")]}),
+    );
+    job["spec"]["mxReplicaSpecs"] = json!({"Boss": role(1, "Never")});
+    job
+}
+
+fn stored(object: Value) -> StoredJob {
+    let kinds = kinds();
+    let kind = kinds.named(object["kind"].as_str().unwrap()).unwrap();
+    StoredJob::of_value(kind, object)
+}
+
+/// Returns the pod of a replica with this status.
+fn pod(job: &str, replica: &str, status: Value) -> Pod {
+    let (role, index) = replica.rsplit_once('-').unwrap();
+    let pod = json!({
+        "metadata": {
+            "name": format!("{job}-{replica}"), "namespace": "ml", "uid": format!("{job}-{replica}"),
+            "creationTimestamp": "2026-01-01T00:31:00Z",
+            "labels": {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": index},
+        },
+        "spec": {"nodeName": "node-1", "containers": role_container()},
+        "status": status,
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+fn role_container() -> Value {
+    role(1, "Never")["template"]["spec"]["containers"].clone()
+}
+
+fn runs(is_ready: bool) -> Value {
+    json!({
+        "phase": "Running", "conditions": [{"type": "Ready", "status": if is_ready { "True" } else { "False" }}],
+        "containerStatuses": [{"name": "mxnet", "image": "i", "imageID": "i", "ready": is_ready, "restartCount": 0,
+            "state": {"running": {"startedAt": "2026-01-01T00:31:05Z"}}}],
+    })
+}
+
+fn ended(code: i32, reason: &str) -> Value {
+    json!({
+        "phase": if code == 0 { "Succeeded" } else { "Failed" },
+        "containerStatuses": [{"name": "mxnet", "image": "i", "imageID": "i", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "reason": reason, "finishedAt": "2026-01-01T00:30:00Z"}}}],
+    })
+}
+
+fn unschedulable() -> Value {
+    json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+    }]})
+}
+
+fn observed(object: Value, pods: Vec<Pod>) -> ObservedJob {
+    ObservedJob {
+        job: stored(object),
+        pods,
+        services: Vec::new(),
+        events: Vec::new(),
+        forbidden: Vec::new(),
+        now: now(),
+    }
+}
+
+fn of_all(job: &str, status: &Value) -> Vec<Pod> {
+    let replicas = ["scheduler-0", "server-0", "worker-0", "worker-1"];
+    replicas
+        .iter()
+        .map(|replica| pod(job, replica, status.clone()))
+        .collect()
+}
+
+fn running_observed() -> ObservedJob {
+    let mut pods = of_all("train", &runs(true));
+    pods[3] = pod("train", "worker-1", runs(false));
+    observed(running(), pods)
+}
+
+/// Returns the tree without terminal styles.
+fn status(observed: &ObservedJob) -> String {
+    let styled = tree::text(&StatusView::new(observed), observed.now, false);
+    anstream::adapter::strip_str(&styled).to_string()
+}
+
+fn list() -> String {
+    let all = [
+        failed(),
+        succeeded(),
+        invalid(),
+        suspended(),
+        restarting(),
+        running(),
+        waiting(),
+    ];
+    let rows: Vec<JobRow> = all
+        .into_iter()
+        .map(|job| JobRow::new(&stored(job), now()))
+        .collect();
+    table(&rows, false, false)
+}
+
+#[test]
+fn the_list_has_a_line_for_each_job() {
+    insta::assert_snapshot!("list", list());
+}
+
+#[test]
+fn each_state_has_its_tree() {
+    insta::assert_snapshot!("status-running", status(&running_observed()));
+    insta::assert_snapshot!(
+        "status-waiting",
+        status(&observed(waiting(), of_all("waits", &unschedulable())))
+    );
+    let mut stops = pod("restarts", "worker-0", runs(true));
+    stops.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T01:00:30Z")).unwrap());
+    stops.metadata.deletion_grace_period_seconds = Some(30);
+    insta::assert_snapshot!("status-restarting", status(&observed(restarting(), vec![stops])));
+    insta::assert_snapshot!("status-suspended", status(&observed(suspended(), Vec::new())));
+    let pods = vec![pod("broken", "worker-1", ended(137, "OOMKilled"))];
+    insta::assert_snapshot!("status-failed", status(&observed(failed(), pods)));
+    let pods = vec![pod("done", "worker-0", ended(0, "Completed"))];
+    insta::assert_snapshot!("status-succeeded", status(&observed(succeeded(), pods)));
+    insta::assert_snapshot!("status-invalid", status(&observed(invalid(), Vec::new())));
+    insta::assert_snapshot!("status-new", status(&observed(job("new", json!({})), Vec::new())));
+}
+
+#[test]
+fn equal_replicas_of_a_large_role_are_one_line() {
+    let mut object = running();
+    object["spec"]["mxReplicaSpecs"]["Worker"] = role(1_000, "ExitCode");
+    let pods = (0..1_000).map(|index| {
+        let status = if index == 512 { unschedulable() } else { runs(true) };
+        pod("train", &format!("worker-{index}"), status)
+    });
+    let observed = observed(object, pods.collect());
+    insta::assert_snapshot!("status-large", status(&observed));
+    let wide = tree::text(&StatusView::new(&observed), observed.now, true);
+    assert_eq!(wide.matches(", pod train-worker-").count(), 1_000);
+}
+
+#[test]
+fn missing_rights_are_in_the_view() {
+    let mut observed = running_observed();
+    observed.forbidden = vec!["events"];
+    assert!(status(&observed).contains("you are not allowed to list events"));
+}
+
+#[test]
+fn a_description_has_the_roles_and_the_totals_have_their_sums() {
+    insta::assert_snapshot!("describe", describe::heading(&running_observed()));
+    insta::assert_snapshot!(
+        "top",
+        top::table(&top::rows(&running_observed(), &Default::default()))
+    );
+}
+
+fn event(kind: &str, name: &str, uid: &str, time: &str) -> Event {
+    let event = json!({
+        "metadata": {}, "involvedObject": {"kind": kind, "name": name, "uid": uid}, "type": "Normal",
+        "reason": "Reason", "message": "A message\nof two lines.", "lastTimestamp": time, "count": 2,
+    });
+    serde_json::from_value(event).unwrap()
+}
+
+#[test]
+fn the_events_of_a_job_include_those_of_its_deleted_pods() {
+    let observed = running_observed();
+    let mut all = vec![
+        event("Pod", "train-worker-1", "an earlier pod", "2026-01-01T00:20:00Z"),
+        event(
+            "Pod",
+            "train-worker-1",
+            "a pod of an earlier job",
+            "2025-12-31T00:20:00Z",
+        ),
+        event("Pod", "train-worker-2", "of another job", "2026-01-01T00:20:00Z"),
+        event(
+            "Pod",
+            "trainer-worker-0",
+            "of another job",
+            "2026-01-01T00:20:00Z",
+        ),
+        event("MXJob", "train", "train", "2026-01-01T00:00:01Z"),
+    ];
+    keep_events_of(&observed.job, &observed.pods, &mut all);
+    insta::assert_snapshot!("events", events::table(&all, now()));
+}
+
+#[test]
+fn a_name_may_have_its_kind() {
+    let kinds = kinds();
+    let names = |argument: &str| {
+        let target = Target::parse(argument, &kinds).unwrap();
+        let kinds: Vec<String> = target.kinds.iter().map(|kind| kind.name().to_owned()).collect();
+        (kinds.join(" "), target.name)
+    };
+    assert_eq!(
+        names("train"),
+        ("MXJob PyTorchJob".to_owned(), "train".to_owned())
+    );
+    for argument in [
+        "mxjob/train",
+        "MXJob/train",
+        "mxjobs/train",
+        "mxjobs.kubeflow.org/train",
+        "mxjob.kubeflow.org/train",
+    ] {
+        assert_eq!(
+            names(argument),
+            ("MXJob".to_owned(), "train".to_owned()),
+            "{argument}"
+        );
+    }
+    for argument in ["", "mxjob/", "boss/train", "mxjob/a/b"] {
+        assert!(Target::parse(argument, &kinds).is_err(), "{argument}");
+    }
+}
+
+#[test]
+fn two_jobs_of_a_name_are_listed() {
+    let title = |kind: &&str| format!("{kind}/train");
+    assert_eq!(only(vec!["MXJob"], "train", "ml", title).unwrap(), "MXJob");
+    let error = only(vec!["MXJob", "PyTorchJob"], "train", "ml", title).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("use one of MXJob/train, PyTorchJob/train"),
+        "{error}"
+    );
+    let error = only(Vec::<&str>::new(), "train", "ml", title).unwrap_err();
+    assert!(
+        error.to_string().contains("kubectl training list --namespace ml"),
+        "{error}"
+    );
+}
+
+/// The page shows what the views print.
+#[test]
+fn the_page_for_users_has_the_output_of_the_views() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/users/kubectl-training.md");
+    let mut page = std::fs::read_to_string(&file).unwrap();
+    let old = page.clone();
+    let pods = vec![pod("broken", "worker-1", ended(137, "OOMKilled"))];
+    for (mark, text) in [
+        ("list", list()),
+        ("status", status(&running_observed())),
+        (
+            "status-waiting",
+            status(&observed(waiting(), of_all("waits", &unschedulable()))),
+        ),
+        ("status-failed", status(&observed(failed(), pods))),
+        (
+            "top",
+            top::table(&top::rows(&running_observed(), &Default::default())),
+        ),
+    ] {
+        let begin = format!("<!-- {mark} -->\n```text\n");
+        let (before, rest) = page
+            .split_once(&begin)
+            .unwrap_or_else(|| panic!("no mark {mark}"));
+        let (_, after) = rest.split_once("```\n").unwrap();
+        page = format!("{before}{begin}{text}```\n{after}");
+    }
+    match std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        true => std::fs::write(&file, page).unwrap(),
+        false => assert!(
+            page == old,
+            "{} is stale; run this test with UPDATE_SNAPSHOTS=1",
+            file.display()
+        ),
+    }
+}

@@ -1,0 +1,146 @@
+//! `list`, `status`, `events`, `describe`, `explain` and `top`.
+
+use super::{json, run, until};
+use crate::clients::stage::Stage;
+
+/// Removes runs of spaces, because widths depend on ages.
+fn squeezed(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_job_is_shown_from_its_start_to_its_failure() {
+    let stage = Stage::new("plugin-views").await;
+    let empty = run(&stage, &["list"]).await;
+    assert_eq!((empty.code, &*empty.stdout), (0, ""));
+    assert!(empty.stderr.contains("no jobs in namespace"), "{}", empty.stderr);
+
+    stage.run(&["create", "-f", "examples/mxnet/train.yaml"]).await;
+    stage.all_run("spirals", 5, "0").await;
+    until(&stage, "spirals", "Running").await;
+    let rows = json(&stage, &["list"]).await;
+    let row = &rows["jobs"][0];
+    assert_eq!(
+        (&row["kind"], &row["state"]),
+        (&"MXJob".into(), &"Running".into()),
+        "{row}"
+    );
+    assert_eq!(row["roles"][0]["role"], "Scheduler");
+    assert_eq!(row["roles"][2]["replicas"], 2);
+
+    stage.kubelet.exits("spirals-worker-1", "mxnet", 137).await;
+    stage.all_run("spirals", 5, "1").await;
+    until(&stage, "spirals", "Running").await;
+    let text = run(&stage, &["status", "mxjob/spirals"]).await.success();
+    let text = squeezed(&text);
+    for part in [
+        "MXJob plugin-views",
+        "Worker 2/2 ready, restartPolicy ExitCode",
+        "├─ Last failure",
+        "worker-1: exit 137",
+        "restarts 1",
+        "kubectl training explain MXJob/spirals",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+
+    let patch = r#"{"spec":{"mxReplicaSpecs":{"Worker":{"restartPolicy":"Never"}}}}"#;
+    stage
+        .run(&["patch", "mxjob", "spirals", "--type=merge", "-p", patch])
+        .await;
+    stage.kubelet.exits("spirals-worker-0", "mxnet", 3).await;
+    until(&stage, "spirals", "Failed").await;
+    let listed = squeezed(&run(&stage, &["list", "mxjobs"]).await.success());
+    let line = listed.lines().nth(1).unwrap();
+    assert!(line.starts_with("MXJob spirals Failed "), "{listed}");
+    assert!(line.ends_with("worker-0: exit 3"), "{listed}");
+    let names = run(&stage, &["list", "--state", "failed", "-o", "name"])
+        .await
+        .success();
+    assert_eq!(names, "mxjob.kubeflow.org/spirals\n");
+    let none = run(&stage, &["list", "--state", "running", "-o", "name"])
+        .await
+        .success();
+    assert_eq!(none, "");
+
+    let status = json(&stage, &["status", "spirals"]).await;
+    assert_eq!(status["rootCause"]["summary"], "worker-0: exit 3");
+    assert_eq!(status["earlierFailures"][0]["summary"], "worker-1: exit 137");
+    let events = run(&stage, &["events", "spirals"]).await.success();
+    assert!(
+        events.contains("MXJobRestarting") && events.contains("mxjob/spirals"),
+        "{events}"
+    );
+    let described = run(&stage, &["describe", "spirals"]).await.success();
+    for part in [
+        "Name:         spirals",
+        "Role Worker:",
+        "Root cause",
+        "MXJobFailed",
+    ] {
+        assert!(described.contains(part), "{part} in\n{described}");
+    }
+    let explained = run(&stage, &["explain", "spirals"]).await.success();
+    assert!(
+        explained.contains("Success: when scheduler-0 has ended"),
+        "{explained}"
+    );
+    let top = run(&stage, &["top", "spirals"]).await;
+    assert!(top.stderr.contains("metrics.k8s.io"), "{}", top.stderr);
+    assert!(top.success().starts_with("REPLICA"));
+}
+
+#[tokio::test]
+async fn a_name_of_two_jobs_is_an_error_that_lists_them() {
+    let stage = Stage::new("plugin-names").await;
+    stage.run(&["create", "-f", "examples/mxnet/train.yaml"]).await;
+    let train = std::fs::read_to_string(
+        training_job_testbed::cluster::repository().join("examples/pytorch/train.yaml"),
+    )
+    .unwrap();
+    let job = train
+        .lines()
+        .find_map(|line| line.strip_prefix("  name: "))
+        .unwrap()
+        .trim();
+    let second = train.replacen(&format!("  name: {job}"), "  name: spirals", 1);
+    let created = stage
+        .cluster
+        .kubectl_with_input(&["create", "-n", &stage.namespace, "-f", "-"], &second)
+        .await;
+    created.success();
+    let ambiguous = run(&stage, &["status", "spirals"]).await;
+    assert_eq!(ambiguous.code, 2);
+    assert!(
+        ambiguous
+            .stderr
+            .contains("use one of MXJob/spirals, PyTorchJob/spirals"),
+        "{}",
+        ambiguous.stderr
+    );
+    run(&stage, &["status", "pytorchjobs.kubeflow.org/spirals"])
+        .await
+        .success();
+    for (argument, remedy) in [
+        ("none", "list the jobs with: kubectl training list"),
+        ("nojob/spirals", "use one of MXJob"),
+        ("mxjob/", "must be NAME or KIND/NAME"),
+    ] {
+        let refused = run(&stage, &["status", argument]).await;
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains(remedy), "{argument}: {}", refused.stderr);
+    }
+}
+
+/// A definition that is missing is no error, because most clusters have a few kinds only.
+#[tokio::test]
+async fn kinds_that_are_not_installed_have_no_jobs() {
+    use training_job_testbed::cluster::ControlPlane;
+    let cluster = &ControlPlane::start(Default::default()).await;
+    let listed = super::run_as(cluster, &cluster.kubeconfig(), &["list", "-A"]).await;
+    assert_eq!((listed.code, &*listed.stdout), (0, ""));
+    assert_eq!(listed.stderr, "note: no jobs in any namespace\n");
+}
