@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let story = connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
         let parts = Parts {
+            pods: true,
             events: true,
             ..Parts::default()
         };

@@ -81,6 +81,8 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
     let first = &worker.unwrap()["pods"][0];
     assert_eq!(first["isInferred"], true, "{story}");
     assert_eq!(first["runs"][0]["exitCode"], 137);
+    let second = &worker.unwrap()["pods"][1];
+    assert_eq!(second["attempt"], 1, "{story}");
     assert!(first["createdAt"].is_string(), "{story}");
 
     let status = json(&stage, &["status", "spirals"]).await;
