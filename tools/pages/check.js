@@ -65,7 +65,7 @@ for (const file of files) {
     if (metrics.overflow > 0) fail(`${title}: ${metrics.overflow} px wider than the window`);
     if (pictures && pictured.includes(name) && width > 400) {
       mkdirSync(pictures, { recursive: true });
-      await page.setViewport({ width: 1000, height: 1150 });
+      await page.setViewport({ width: 1000, height: 1480 });
       await page.screenshot({ path: join(pictures, `story-${name}-${scheme}.png`) });
       await page.setViewport({ width, height: 900 });
     }

@@ -19,7 +19,7 @@ use crate::story::{story_of, write_file};
 use crate::write;
 
 use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{ObservedJob, Parts, find, observe};
+use super::observe::{ObservedJob, Parts, explained, find, observe};
 
 const HELP: &str = "\
 The page is one file that loads nothing: it can be sent to a colleague. It has the timeline of all replicas, the root
@@ -37,7 +37,9 @@ Rights (in the namespace):
   get   jobs
   list  pods
   list  events
-  get   pods/log (without it, the page has no logs)
+  get   pods/log
+
+Without one of the rights but the first, the story lacks what it gives.
 
 Exit codes:
   0  the story is written
@@ -87,6 +89,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let story = connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
         let parts = Parts {
+            pods: true,
             events: true,
             ..Parts::default()
         };
@@ -129,7 +132,10 @@ async fn story(connection: &Connection, observed: &ObservedJob) -> Story {
     let logs = logs.map(async |(pod, parameters)| {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let read = with_timeout(api.logs(&name, &parameters)).await;
-        (name, read.and_then(|log| Ok(log?)))
+        (
+            name,
+            read.and_then(|log| log.map_err(|error| explained(error, "get", "pods/log"))),
+        )
     });
     let mut logs = futures::stream::iter(logs).buffered(MAX_REQUESTS);
     let (mut failed, mut reason) = (0_usize, String::new());

@@ -6,6 +6,9 @@ use crate::story::{Failure, PodHistory, Story};
 
 use super::time::time;
 
+/// The maximum number of lines of a failure's message that are shown at once.
+const MAX_MESSAGE_LINES: usize = 12;
+
 pub(super) fn root_cause(story: &Story) -> Markup {
     let Some(failure) = &story.failure else {
         return Markup::default();
@@ -31,7 +34,7 @@ pub(super) fn root_cause(story: &Story) -> Markup {
                     @if let Some(container) = &failure.container { div { dt { "Container" } dd { (container) } } }
                     @if let Some(node) = &failure.node { div { dt { "Node" } dd { (node) } } }
                 }
-                @if !failure.message.is_empty() { pre { (failure.message) } }
+                (shortened(&failure.message))
                 @if let Some(pod) = pod.filter(|pod| !is_in_message(pod)) {
                     h3 { "Last lines of its log" }
                     (log(pod))
@@ -45,6 +48,17 @@ pub(super) fn root_cause(story: &Story) -> Markup {
                 } }
             }
         }
+    }
+}
+
+/// Returns the last lines of a message, which may be the end of a log, and the whole message to unfold.
+fn shortened(message: &str) -> Markup {
+    let lines: Vec<&str> = message.lines().collect();
+    let first = lines.len().saturating_sub(MAX_MESSAGE_LINES);
+    let last = lines.get(first..).unwrap_or_default();
+    html! {
+        @if !last.is_empty() { pre { @if first > 0 { "…\n" } (last.join("\n")) } }
+        @if first > 0 { details { summary { "All " (lines.len()) " lines of the message" } pre { (message) } } }
     }
 }
 

@@ -112,6 +112,7 @@ async fn each_verb_needs_the_rights_of_its_help() {
         "logs mxjob/spirals --replica worker-0",
         "events mxjob/spirals",
         "describe mxjob/spirals",
+        "report mxjob/spirals -o json",
         "explain mxjob/spirals",
         "top mxjob/spirals",
         // The first list would answer a wait for running.

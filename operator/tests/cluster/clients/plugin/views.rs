@@ -66,6 +66,25 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
         .success();
     assert_eq!(none, "");
 
+    let page = run(&stage, &["report", "spirals"]).await.success();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"),
+        "{page}"
+    );
+    let story = json(&stage, &["report", "spirals"]).await;
+    assert_eq!(story["failure"]["summary"], "worker-0: exit 3");
+    let workers = story["replicas"].as_array().unwrap().iter();
+    let worker = workers
+        .clone()
+        .find(|replica| replica["role"] == "worker" && replica["index"] == 1);
+    // The first pod of worker 1 is gone. Its end is in the status, and its creation in an event.
+    let first = &worker.unwrap()["pods"][0];
+    assert_eq!(first["isInferred"], true, "{story}");
+    assert_eq!(first["runs"][0]["exitCode"], 137);
+    let second = &worker.unwrap()["pods"][1];
+    assert_eq!(second["attempt"], 1, "{story}");
+    assert!(first["createdAt"].is_string(), "{story}");
+
     let status = json(&stage, &["status", "spirals"]).await;
     assert_eq!(status["rootCause"]["summary"], "worker-0: exit 3");
     assert_eq!(status["earlierFailures"][0]["summary"], "worker-1: exit 137");
