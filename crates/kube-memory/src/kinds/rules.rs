@@ -128,7 +128,7 @@ impl Rules {
             let references = program.references();
             let functions = references.functions();
             let mut unsupported = UNSUPPORTED_FUNCTIONS.split(' ');
-            !unsupported.any(|name| functions.iter().any(|called| *called == name))
+            !unsupported.any(|name| functions.contains(&name))
         });
         let program = program.map(Arc::new);
         compiled.insert(text.to_owned(), program.clone());

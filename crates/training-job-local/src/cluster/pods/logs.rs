@@ -42,7 +42,7 @@ async fn respond(
     if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
         return Ok(text(Empty::new().boxed_unsync()));
     }
-    let permit = permit(&pods.readers)?;
+    let permit = permit(&pods.readers).map_err(|response| *response)?;
     let previous = query.flag("previous");
     let output = pods
         .containers

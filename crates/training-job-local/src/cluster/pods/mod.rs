@@ -59,14 +59,14 @@ pub(super) fn serve(cluster: &Cluster, containers: Containers) {
 }
 
 /// Returns a permit, or the response that there are too many clients.
-fn permit(limit: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, SubresourceResponse> {
+fn permit(limit: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Box<SubresourceResponse>> {
     let permit = Arc::clone(limit).try_acquire_owned();
     permit.map_err(|_| {
-        failure_response(
+        Box::new(failure_response(
             429,
             "TooManyRequests",
             "too many clients read from pods; end some",
-        )
+        ))
     })
 }
 

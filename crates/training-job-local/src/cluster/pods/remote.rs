@@ -38,7 +38,7 @@ pub(super) async fn exec(pods: Pods, mut request: SubresourceRequest) -> Subreso
         let options = Options::parse(request.parts.uri.query());
         let container = match container(&request, &options) {
             Ok(container) => container,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         let command: Vec<String> = options.all("command").map(str::to_owned).collect();
         (command, container, options.flag("stdin"))
@@ -48,7 +48,7 @@ pub(super) async fn exec(pods: Pods, mut request: SubresourceRequest) -> Subreso
     }
     let permit = match permit(&pods.sessions) {
         Ok(permit) => permit,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let started = pods
         .containers
@@ -78,12 +78,12 @@ pub(super) async fn attach(pods: Pods, mut request: SubresourceRequest) -> Subre
         let options = Options::parse(request.parts.uri.query());
         match container(&request, &options) {
             Ok(container) => container,
-            Err(response) => return response,
+            Err(response) => return *response,
         }
     };
     let permit = match permit(&pods.sessions) {
         Ok(permit) => permit,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let options = LogOptions {
         follow: true,
@@ -103,12 +103,16 @@ pub(super) async fn attach(pods: Pods, mut request: SubresourceRequest) -> Subre
     })
 }
 
-fn container(request: &SubresourceRequest, options: &Options<'_>) -> Result<String, SubresourceResponse> {
+fn container(
+    request: &SubresourceRequest,
+    options: &Options<'_>,
+) -> Result<String, Box<SubresourceResponse>> {
     if options.flag("tty") {
         let problem = "a local cluster has no terminals for pods; leave out --tty (-t)";
-        return Err(bad_request(problem));
+        return Err(Box::new(bad_request(problem)));
     }
-    choose(request.object.value(), options.get("container")).map_err(|problem| bad_request(&problem))
+    choose(request.object.value(), options.get("container"))
+        .map_err(|problem| Box::new(bad_request(&problem)))
 }
 
 fn not_running(container: &str) -> SubresourceResponse {
