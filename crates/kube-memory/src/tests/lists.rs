@@ -175,7 +175,13 @@ async fn discovery_lists_the_served_kinds() {
     let names: Vec<String> = groups.groups.into_iter().map(|group| group.name).collect();
     assert_eq!(
         names,
-        ["apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"]
+        [
+            "apiextensions.k8s.io",
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+            "coordination.k8s.io",
+            "events.k8s.io"
+        ]
     );
     let leases = client
         .list_api_group_resources("coordination.k8s.io/v1")

@@ -83,16 +83,20 @@ fn without_ages(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A pod whose container `a` ends when the file GATE exists.
 const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talk"}, "spec": {"restartPolicy": "Never",
     "containers": [
         {"name": "a", "image": "none", "command": ["/bin/sh", "-c",
-            "echo one; echo two; echo three >&2; until [ -e \"$TMPDIR/go\" ]; do sleep 0.1; done; echo last"]},
+            "echo one; echo two; echo three >&2; until [ -e GATE ]; do sleep 0.1; done; echo last"]},
         {"name": "b", "image": "none", "command": ["/bin/echo", "other"]}]}}"#;
 
 #[tokio::test]
 async fn output_is_read_and_commands_run_in_pods() {
     let local = Local::start("local-pods").await;
-    local.kubectl(&["create", "-f", "-"], POD).await.success();
+    let gate = local.real.directory().join("gate-of-talk");
+    let gate = gate.to_str().unwrap();
+    let pod = POD.replace("GATE", gate);
+    local.kubectl(&["create", "-f", "-"], &pod).await.success();
     let ended = "--for=jsonpath={.status.containerStatuses[?(@.name==\"b\")].state.terminated.exitCode}=0";
     local.run(&["wait", "pod/talk", ended, "--timeout=60s"]).await;
 
@@ -132,7 +136,7 @@ async fn output_is_read_and_commands_run_in_pods() {
             "",
         )
         .await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (7, "out\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (7, "out\n"), "{}", ran.stderr);
     assert!(ran.stderr.starts_with("err\n"), "{}", ran.stderr);
     let input = local
         .kubectl(&["exec", "-i", "talk", "-c", "a", "--", "cat"], "text")
@@ -152,7 +156,7 @@ async fn output_is_read_and_commands_run_in_pods() {
         "--",
         "sh",
         "-c",
-        "touch \"$TMPDIR/go\"",
+        &format!("touch {gate}"),
     ];
     let attach = ["attach", "talk", "-c", "a"];
     let follow = ["logs", "talk", "-c", "a", "--follow", "--tail=1"];

@@ -66,8 +66,13 @@ async fn a_new_operator_writes_nothing_to_a_hundred_running_jobs() {
     operator.0.signal(Signal::KILL);
     operator.0.exit_code().await;
     let before = calls(&stage).len();
+    let begun = RESOURCES.map(|resource| stage.proxy.watches_begun(resource));
     let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
     operator.ready().await;
+    // An operator that has read all lists is ready, and its watches may not have begun.
+    for (resource, begun) in RESOURCES.iter().zip(begun) {
+        stage.proxy.watched(resource, begun + 1).await;
+    }
     let looked = "training_operator_reconcile_seconds_count{framework=\"mxnet\",result=\"success\"}";
     operator.wait_for_metric(looked, 100.0).await;
     let all = calls(&stage);
