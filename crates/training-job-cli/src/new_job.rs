@@ -115,10 +115,11 @@ pub(crate) fn text(
     command: &[String],
     set: &[Assignment],
 ) -> Result<String, Failure> {
-    let mut named = kinds
-        .iter()
-        .filter(|known| known.name() == kind || short(known.name()) == kind);
-    let kind = named.next().ok_or_else(|| {
+    let named = kinds.named(kind).or_else(|| {
+        let mut kinds = kinds.iter();
+        kinds.find(|known| short(known.name()).eq_ignore_ascii_case(kind))
+    });
+    let kind = named.ok_or_else(|| {
         let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         Failure::new(kind, format!("unknown kind; use one of {}", known.join(", ")))
     })?;
