@@ -304,8 +304,8 @@ fn a_command_runs_without_a_manifest() {
     ];
     let ended = Run::start(local_run().args(arguments).args(["--", "sh", "-c", command])).end();
     ended.expect_code(0);
-    ended.only(&["master-0 | 0 of 3"]);
-    ended.only(&["worker-1 | 2 of 3"]);
+    ended.only(&["worker-0 | 0 of 2"]);
+    ended.only(&["worker-1 | 1 of 2"]);
     let err = ended.err.join("\n");
     assert!(
         err.contains("kind: PyTorchJob\nmetadata:\n  name: plain\n"),
