@@ -220,7 +220,7 @@ condition arrives in that watch. CPU and memory are those that Linux reports for
 
 ## Figures
 
-A figure is the median of its rounds. The ratio is this operator's figure divided by that of the Go operator; it depends
+A figure is the median of its rounds. The work of 600 s without changes was measured with an earlier build. The ratio is this operator's figure divided by that of the Go operator; it depends
 less on the machine than the figures do. An empty cell was not measured, or the program cannot do
 the work.
 
