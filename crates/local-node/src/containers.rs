@@ -112,7 +112,7 @@ impl Containers {
     /// [`NodeConfig::keep_output`](super::NodeConfig::keep_output). The output exists until the pod is deleted.
     ///
     /// # Errors
-    /// There is no such run, or its files cannot be read.
+    /// The run does not exist, or its files cannot be read.
     pub async fn output(
         &self,
         namespace: &str,

@@ -7,7 +7,7 @@ use crate::story::{ContainerRun, Event, Failure, PodHistory, Replica};
 /// The accuracy of times in events and failures.
 const ACCURACY: SignedDuration = SignedDuration::from_secs(1);
 
-/// Adds a pod for each failure of a replica that is no end of an observed pod.
+/// Adds a pod for each failure of a replica that does not match the end of an observed pod.
 pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure], events: &[Event]) {
     for failure in failures {
         let (Some(role), Some(index), Some(at)) = (&failure.role, failure.index, failure.at) else {

@@ -210,7 +210,7 @@ async fn print(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the reason why there is no log.
+/// Returns the reason that a log is missing.
 fn none(arguments: &Args, observed: &ObservedJob, all: &[Source]) -> String {
     let argument = observed.job.argument();
     if arguments.failed && !observed.pods.is_empty() {

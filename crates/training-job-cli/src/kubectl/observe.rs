@@ -132,7 +132,7 @@ impl StoredJob {
 /// Returns the job that an argument names.
 ///
 /// # Errors
-/// There is no such job, there are several, or the user may not read it.
+/// The job does not exist, several jobs have the name, or the user may not read it.
 pub(crate) async fn find(
     connection: &Connection,
     kinds: &Kinds,

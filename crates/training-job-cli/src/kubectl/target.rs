@@ -42,7 +42,7 @@ impl Target {
 /// Returns the only job of this name.
 ///
 /// # Errors
-/// There is no such job, or there are several.
+/// The job does not exist, or several jobs have the name.
 pub(crate) fn only<T>(
     mut found: Vec<T>,
     name: &str,

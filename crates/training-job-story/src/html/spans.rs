@@ -117,7 +117,7 @@ pub(super) fn spans<'a>(pod: &'a PodHistory, end: Timestamp) -> Vec<Span<'a>> {
         .collect()
 }
 
-/// Returns the runs of the container whose end is the end of the replica: the first that is no init container.
+/// Returns the runs of the container whose end is the end of the replica: the first one except init containers.
 pub(super) fn main_runs(pod: &PodHistory) -> impl Iterator<Item = &ContainerRun> {
     let main = pod
         .runs

@@ -71,7 +71,7 @@ pub(super) async fn exec(pods: Pods, mut request: SubresourceRequest) -> Subreso
     })
 }
 
-/// Sends the further output of a container. There is no input, because the containers' commands have none.
+/// Sends the further output of a container. Input is not accepted, because the containers' commands have none.
 pub(super) async fn attach(pods: Pods, mut request: SubresourceRequest) -> SubresourceResponse {
     let (namespace, name) = name_of(&request);
     let container = {

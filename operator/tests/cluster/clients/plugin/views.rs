@@ -164,7 +164,7 @@ async fn a_name_of_two_jobs_is_an_error_that_lists_them() {
     }
 }
 
-/// A definition that is missing is no error, because most clusters have a few kinds only.
+/// A missing definition is not an error, because most clusters have only a few kinds.
 #[tokio::test]
 async fn kinds_that_are_not_installed_have_no_jobs() {
     use training_job_testbed::cluster::ControlPlane;
