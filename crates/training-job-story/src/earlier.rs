@@ -58,7 +58,7 @@ fn inferred(name: String, failure: &Failure, at: Timestamp, events: &[Event]) ->
         .iter()
         .filter(|event| event.reason == "SuccessfulCreatePod" && names(event, &name));
     let created_at = creations
-        .filter_map(|event| event.at)
+        .flat_map(|event| [event.first_at, event.at].into_iter().flatten())
         .filter(|created| *created <= at)
         .max();
     let run = failure.exit_code.map(|exit_code| ContainerRun {

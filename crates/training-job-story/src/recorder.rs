@@ -112,8 +112,10 @@ impl Recorder {
         let object = &event.involved_object;
         let text = |text: &Option<String>| line(text.as_deref().unwrap_or_default());
         let key = event.metadata.name.clone().unwrap_or_default();
+        let first = event.first_timestamp.as_ref().map(of_time);
         let event = Event {
-            at: at.or(event.first_timestamp.as_ref().map(of_time)),
+            first_at: first.filter(|first| at.is_some_and(|at| *first < at)),
+            at: at.or(first),
             type_: text(&event.type_),
             reason: text(&event.reason),
             object: line(&format!("{} {}", text(&object.kind), text(&object.name))),
