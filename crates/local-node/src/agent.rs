@@ -1,6 +1,6 @@
 //! State shared by the tasks of all pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -22,10 +22,10 @@ use super::env_values::{ConfigData, ConfigRef, HOST_IP, ValueSources, config_ref
 use super::event::NodeEvent;
 use super::exec::Folders;
 use super::guard::Guard;
-use super::host_names::{Domain, HostNames};
+use super::host_names::{Domain, HostNames, possible_names};
 use super::logs::LogFile;
 use super::output::{OutputWriter, StoredOutput};
-use super::prepare::{HostVariables, Preparation, PrepareError, mounts, prepare};
+use super::prepare::{HostVariables, Preparation, PrepareError, mounts, names_in_values, prepare};
 use super::resources::Machine;
 use super::volumes::{Mount, mounted};
 
@@ -144,11 +144,14 @@ impl Agent {
     fn address_of_service(&self, namespace: &str, service: &ServiceRef) -> Ipv4Addr {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.to_owned(), service.name.clone());
-        let mut in_namespace = siblings.iter().filter(|((other, _), _)| other == namespace);
-        let selected = in_namespace.find(|(_, sibling)| service.selects(&sibling.labels));
-        let pod = match (siblings.contains_key(&key), selected) {
-            (false, Some(((_, pod), _))) => pod.clone(),
-            (is_pod, _) => {
+        let is_pod = siblings.contains_key(&key);
+        let in_namespace = siblings
+            .range((namespace.to_owned(), String::new())..)
+            .take_while(|((other, _), _)| !is_pod && other == namespace);
+        let mut selected = in_namespace.filter(|(_, sibling)| service.selects(&sibling.labels));
+        let pod = match selected.next() {
+            Some(((_, pod), _)) => pod.clone(),
+            None => {
                 let mut without_pods = self.without_pods.lock().unwrap_or_else(PoisonError::into_inner);
                 let entry = (namespace.to_owned(), service.clone());
                 if !is_pod && !without_pods.contains(&entry) {
@@ -201,16 +204,10 @@ impl Agent {
         marker: &str,
     ) -> Result<Preparation, StartError> {
         let at = PodRef::from_pod(pod);
-        let names = self.names(pod, &at, address).await?;
         let spec = pod.spec.as_ref();
         let mounted = spec.into_iter().flat_map(|spec| mounted(container, spec));
         let stores = config_refs(container).into_iter().chain(mounted);
         let contents = self.contents(&at.namespace, stores).await?;
-        if let Some(name) = missing(container, &contents, &names)
-            && self.is_young(&at)
-        {
-            return Err(StartError::Name(name));
-        }
         let sources = ValueSources {
             pod,
             address,
@@ -219,6 +216,23 @@ impl Agent {
             contents,
             devices: self.shares().variables(pod, container),
         };
+        let mut wanted = names_in_values(container, &sources);
+        let domain = domain(pod);
+        if domain.is_some() {
+            let texts = texts(container, &sources.contents);
+            wanted.extend(texts.flat_map(possible_names).map(str::to_owned));
+        }
+        let names = HostNames {
+            namespace: at.namespace.clone(),
+            addresses: self.addresses_of(pod, &at, address, wanted).await?,
+            domain,
+        };
+        let missing = texts(container, &sources.contents).find_map(|text| names.missing_in(text));
+        if let Some(name) = missing
+            && self.is_young(&at)
+        {
+            return Err(StartError::Name(name.to_owned()));
+        }
         Ok(prepare(
             container,
             &sources,
@@ -259,39 +273,35 @@ impl Agent {
             .map_err(|error| StartError::Prepare(PrepareError::Config(error)))
     }
 
-    /// Returns the names that resolve for the pod: the services of its namespace, the pods of its controller, its
-    /// own.
-    async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<HostNames, StartError> {
-        let services = self
-            .api
-            .services(&at.namespace)
-            .await
-            .map_err(|error| StartError::Api(error.to_string()))?;
-        let mut names = Vec::new();
-        if let Some(own) = controller(pod) {
-            let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-            let mine = siblings.iter().filter(|((namespace, _), sibling)| {
-                *namespace == at.namespace && sibling.controller.as_deref() == Some(own.as_str())
-            });
-            names.extend(mine.map(|((_, name), _)| name.clone()));
-        }
-        let mut addresses: BTreeMap<String, Ipv4Addr> = names
-            .into_iter()
-            .map(|name| {
-                let address = self.address_of(&at.namespace, &name, None);
-                (name, address)
+    /// Returns the addresses of the names that resolve for the pod: its own, the pods of its controller, the services
+    /// of its namespace. Only the wanted names are looked up, because a namespace may have thousands.
+    async fn addresses_of(
+        &self,
+        pod: &Pod,
+        at: &PodRef,
+        address: Ipv4Addr,
+        mut wanted: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Ipv4Addr>, StartError> {
+        let mut addresses = BTreeMap::from([(at.name.clone(), address)]);
+        wanted.remove(&at.name);
+        let own = controller(pod);
+        let (siblings, others): (BTreeSet<_>, BTreeSet<_>) = {
+            let known = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+            wanted.into_iter().partition(|name| {
+                let found = known.get(&(at.namespace.clone(), name.clone()));
+                own.is_some() && found.is_some_and(|sibling| sibling.controller == own)
             })
-            .collect();
-        for service in services {
+        };
+        for name in siblings {
+            let address = self.address_of(&at.namespace, &name, None);
+            addresses.insert(name, address);
+        }
+        let services = self.api.services(&at.namespace, &others).await;
+        for service in services.map_err(|error| StartError::Api(error.to_string()))? {
             let address = self.address_of_service(&at.namespace, &service);
             addresses.insert(service.name, address);
         }
-        addresses.insert(at.name.clone(), address);
-        Ok(HostNames {
-            namespace: at.namespace.clone(),
-            addresses,
-            domain: domain(pod),
-        })
+        Ok(addresses)
     }
 
     /// Returns true if other pods of the pod's domain may still be created.
@@ -353,16 +363,15 @@ fn domain(pod: &Pod) -> Option<Domain> {
     Some(Domain::new(subdomain, host))
 }
 
-/// Returns a name from the container's environment or command that a pod of its domain may get but does not have yet.
-fn missing(container: &Container, contents: &ConfigData, names: &HostNames) -> Option<String> {
+/// Returns the texts of a container and of its ConfigMaps and Secrets, as they are written.
+fn texts<'a>(container: &'a Container, contents: &'a ConfigData) -> impl Iterator<Item = &'a str> {
     let variables = container.env.iter().flatten().filter_map(|v| v.value.as_ref());
     let entries = contents.values().flat_map(BTreeMap::values);
     let words = [&container.command, &container.args]
         .into_iter()
         .flatten()
         .flatten();
-    let mut texts = variables.chain(entries).chain(words);
-    texts.find_map(|text| names.missing_in(text)).map(str::to_owned)
+    variables.chain(entries).chain(words).map(String::as_str)
 }
 
 fn controller(pod: &Pod) -> Option<String> {

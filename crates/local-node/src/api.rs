@@ -1,11 +1,11 @@
 //! The requests that the agent makes to the Kubernetes API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join_all};
 use k8s_openapi::api::core::v1::{
     Binding, ConfigMap, Node, ObjectReference, Pod, PodStatus, Secret, Service,
 };
@@ -18,6 +18,9 @@ use super::env_values::ConfigRef;
 
 /// The timeout of every request. The API of a dead machine must not delay the end of a process.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The maximum number of services that are read one by one. Above it, the namespace is listed.
+const MAX_SINGLE_READS: usize = 32;
 
 /// One pod, by name and UID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,8 +76,12 @@ pub(super) trait PodApi: Send + Sync + 'static {
     fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()>;
     /// Removes the pod at once. Its processes must have ended.
     fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()>;
-    /// Returns the services of the namespace that select pods.
-    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<ServiceRef>>;
+    /// Returns the services of these names that select pods.
+    fn services<'a>(
+        &'a self,
+        namespace: &'a str,
+        names: &'a BTreeSet<String>,
+    ) -> ApiFuture<'a, Vec<ServiceRef>>;
     /// Returns the entries of a ConfigMap or Secret, or `None` if it does not exist.
     fn contents<'a>(
         &'a self,
@@ -179,13 +186,23 @@ impl PodApi for KubeApi {
         .boxed()
     }
 
-    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<ServiceRef>> {
+    fn services<'a>(
+        &'a self,
+        namespace: &'a str,
+        names: &'a BTreeSet<String>,
+    ) -> ApiFuture<'a, Vec<ServiceRef>> {
         async move {
             let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-            let list = with_timeout(services.list(&ListParams::default())).await?;
+            let found: Vec<Service> = if names.len() <= MAX_SINGLE_READS {
+                let reads = names.iter().map(|name| with_timeout(services.get_opt(name)));
+                try_join_all(reads).await?.into_iter().flatten().collect()
+            } else {
+                with_timeout(services.list(&ListParams::default())).await?.items
+            };
             // A service without a selector (such as `kubernetes`) has no pods.
-            let selecting = list.items.into_iter().filter_map(|service| {
+            let selecting = found.into_iter().filter_map(|service| {
                 let name = service.name_any();
+                names.get(&name)?;
                 let selector = service.spec?.selector.filter(|selector| !selector.is_empty())?;
                 Some(ServiceRef { name, selector })
             });

@@ -108,6 +108,18 @@ impl HostNames {
     }
 }
 
+/// Returns the names in a text that may be those of pods or services.
+pub(super) fn possible_names(text: &str) -> impl Iterator<Item = &str> {
+    let names = tokens(text).filter_map(|token| text[token].split('.').next());
+    names.filter(|name| {
+        let mut bytes = name.bytes();
+        bytes
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit())
+            && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    })
+}
+
 /// Returns the parts of a text that may be host names.
 fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
@@ -236,6 +248,15 @@ mod tests {
                 "{input}"
             );
         }
+    }
+
+    #[test]
+    fn names_that_may_be_of_pods_are_found() {
+        let found = |text| possible_names(text).collect::<Vec<_>>();
+        assert_eq!(
+            found(r#"{"url":"job-worker-1.ns.svc:90","Kind":"Worker"} /bin/sh tcp://0-x/ A_B é-job"#),
+            ["url", "job-worker-1", "90", "tcp", "0-x"]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Converts a container of a pod to a process (pure, except that it checks whether directories exist).
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL
 use super::env_values::{ConfigData, ConfigError, ValueSources, declared_environment};
 use super::environment::{Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE_ADDRESSES, PodPart};
 use super::exec::Folders;
-use super::host_names::HostNames;
+use super::host_names::{HostNames, possible_names};
 use super::kill::MARKER;
 use super::launch::Launch;
 use super::references::Text;
@@ -109,6 +110,28 @@ pub(super) fn prepare(
         differences,
         mounts,
     })
+}
+
+/// Returns the names in a container's environment and command that may be those of pods or services. Without the
+/// values of its environment there are none.
+pub(super) fn names_in_values(container: &Container, sources: &ValueSources<'_>) -> BTreeSet<String> {
+    let Ok(env) = declared_environment(container, sources) else {
+        return BTreeSet::new();
+    };
+    let words = [&container.command, &container.args]
+        .into_iter()
+        .flatten()
+        .flatten();
+    let words = words.map(|raw| Text::expand(raw, |name| env.declared(name)));
+    let values = env.iter().map(|(name, _)| env.declared(name));
+    let texts = values.flatten().chain(words);
+    texts
+        .flat_map(|text| {
+            possible_names(text.as_str())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The program to run, its arguments, and their differences.

@@ -1,6 +1,6 @@
 //! An API stored in a map, behind the agent's own trait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -274,8 +274,12 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn services<'a>(&'a self, _: &'a str) -> ApiFuture<'a, Vec<ServiceRef>> {
-        async move { Ok(self.objects.lock().unwrap().services.clone()) }.boxed()
+    fn services<'a>(&'a self, _: &'a str, names: &'a BTreeSet<String>) -> ApiFuture<'a, Vec<ServiceRef>> {
+        async move {
+            let services = self.objects.lock().unwrap().services.clone().into_iter();
+            Ok(services.filter(|service| names.contains(&service.name)).collect())
+        }
+        .boxed()
     }
 
     fn contents<'a>(
