@@ -2,12 +2,13 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::join;
+use rustix::fs::{Access, access};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
@@ -61,8 +62,9 @@ pub(super) fn start(
     guard: &Arc<Guard>,
     marker: String,
 ) -> Result<Process, Exit> {
-    let mut command = Command::new(&launch.program);
+    let mut command = Command::new(program_file(launch));
     command
+        .arg0(&launch.program)
         .args(&launch.args)
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
@@ -87,6 +89,31 @@ pub(super) fn start(
         opened: None,
     })
 }
+
+/// Returns the file of the program, as the process's own PATH leads to it. With a path and without `pre_exec`, the
+/// standard library starts the process by `posix_spawn`. A fork would copy the page tables of this process: with the
+/// objects of a thousand jobs in its memory, that was two thirds of the time of a job.
+fn program_file(launch: &Launch) -> PathBuf {
+    let program = Path::new(&launch.program);
+    if launch.program.contains('/') {
+        return program.to_owned();
+    }
+    let path = launch.env.iter().find(|(name, _)| name == "PATH");
+    let folders = path.map_or("", |(_, path)| path).split(':');
+    // A relative folder is one of the process's working directory.
+    let mut files = folders.map(|folder| launch.directory.join(folder).join(program));
+    let file = files.find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok());
+    file.unwrap_or_else(|| program.to_owned())
+}
+
+/// Makes the linker keep the function, without which the standard library forks a process that has a working
+/// directory. It refers to the function weakly, and a weak reference does not take it out of a static library.
+#[cfg(target_env = "musl")]
+#[used]
+static CHANGE_OF_DIRECTORY: unsafe extern "C" fn(
+    *mut libc::posix_spawn_file_actions_t,
+    *const libc::c_char,
+) -> libc::c_int = libc::posix_spawn_file_actions_addchdir_np;
 
 impl Process {
     /// Forwards the output until the process ends, then kills all its children and returns the exit.
@@ -274,7 +301,31 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn a_program_is_found_in_the_path_of_its_process() {
+        let folder = std::env::temp_dir().join(format!("local-node-path-{}", std::process::id()));
+        for (name, mode) in [("first/train", 0o644), ("second/train", 0o755)] {
+            let file = folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let launch = |program: &str| Launch {
+            program: program.to_owned(),
+            args: Vec::new(),
+            env: vec![("PATH".to_owned(), "/none:first:second:/bin".to_owned())],
+            directory: folder.clone(),
+        };
+        assert_eq!(program_file(&launch("train")), folder.join("second/train"));
+        assert_eq!(program_file(&launch("sh")), Path::new("/bin/sh"));
+        assert_eq!(program_file(&launch("none")), Path::new("none"));
+        assert_eq!(program_file(&launch("./train")), Path::new("./train"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn exits() {

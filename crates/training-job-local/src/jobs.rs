@@ -29,6 +29,9 @@ const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// The number of unread lines of output at which processes are slowed down.
 const MAX_UNREAD_LINES: usize = 1_024;
 
+/// The number of changes of each kind for watches that begin in the past. Clients that were away for longer list again.
+const STORED_CHANGES: usize = 1_000;
+
 /// The jobs to run on this machine, and their kinds.
 #[derive(Debug, Default)]
 pub struct Jobs {
@@ -230,7 +233,11 @@ impl Backend {
         accelerators: Accelerators,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
-        let cluster = Cluster::builder().auto_namespaces().rules().build();
+        let cluster = Cluster::builder()
+            .auto_namespaces()
+            .rules()
+            .history(STORED_CHANGES)
+            .build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(accelerators));
