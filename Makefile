@@ -182,7 +182,7 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 
 ##@ Generate
 
-.PHONY: crds snapshots docs dashboard compat public-api
+.PHONY: crds snapshots docs dashboard compat protobuf public-api
 crds: build ## Write crds/ and the chart's copies anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
@@ -203,6 +203,9 @@ dashboard: ## Write manifests/monitoring/dashboard.json and the chart's copy ane
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
 	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default
+
+protobuf: ## Write kube-memory's table of the fields of built-in kinds in protobuf anew, from the Go types; needs Go
+	cd tests/control-plane && go run ../../tools/protobuf/fields.go >../../crates/kube-memory/src/request/protobuf.txt
 
 public-api: toolchain ## Write docs/maintainers/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
 	@tools/release.sh api

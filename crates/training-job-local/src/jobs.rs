@@ -230,7 +230,11 @@ impl Backend {
         accelerators: Accelerators,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
-        let cluster = Cluster::builder().auto_namespaces().rules().build();
+        let cluster = Cluster::builder()
+            .auto_namespaces()
+            .rules()
+            .stored_kinds()
+            .build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(accelerators));
