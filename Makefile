@@ -57,7 +57,7 @@ test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes con
 
 # What all tests need, two at a time: what downloads leaves a core to what compiles.
 VENVS = mxnet xgboost tvm mpi sdk sdk-1.9
-READY = ready-tests ready-control-plane ready-go-operator ready-actionlint $(addprefix ready-,$(VENVS))
+READY = ready-tests ready-control-plane ready-go-operator ready-actionlint ready-clients $(addprefix ready-,$(VENVS))
 
 # Tests that run processes wait for these most of the time.
 TEST_THREADS = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
@@ -68,7 +68,7 @@ test-toolchains:
 	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
 ready-tests:
 	@cargo test --workspace --all-features --quiet --no-run
-ready-control-plane ready-go-operator ready-actionlint: ready-%:
+ready-control-plane ready-go-operator ready-actionlint ready-clients: ready-%:
 	@tests/$*/build.sh
 $(addprefix ready-,$(VENVS) pytorch jax paddle): ready-%:
 	@tools/venv.sh $*

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{cause::Cause, document::Document};
 
-/// Where an object has its numbers of replicas, each path as the names of members.
+/// The paths of the numbers of replicas in an object, each as the names of members.
 #[derive(Debug, Clone)]
 pub(crate) struct ScalePaths {
     spec: Vec<String>,
