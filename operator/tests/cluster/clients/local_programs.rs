@@ -155,7 +155,7 @@ async fn kubectl_scales_prunes_and_compares() {
         .run(&["wait", "pod/of-job-worker-1", "--for=create", "--timeout=60s"])
         .await;
 
-    // What a manifest would change, and what is no longer in it.
+    // Changes of a manifest, and objects that are no longer in it.
     assert_eq!(
         local
             .kubectl(&["apply", "-l", "app=x", "-f", "-"], JOB)
