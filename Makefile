@@ -57,7 +57,7 @@ test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes con
 
 # What all tests need, two at a time: what downloads leaves a core to what compiles.
 VENVS = mxnet xgboost tvm mpi sdk sdk-1.9
-READY = ready-tests ready-control-plane ready-go-operator ready-actionlint $(addprefix ready-,$(VENVS))
+READY = ready-tests ready-control-plane ready-go-operator ready-actionlint ready-clients $(addprefix ready-,$(VENVS))
 
 # Tests that run processes wait for these most of the time.
 TEST_THREADS = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
@@ -68,7 +68,7 @@ test-toolchains:
 	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
 ready-tests:
 	@cargo test --workspace --all-features --quiet --no-run
-ready-control-plane ready-go-operator ready-actionlint: ready-%:
+ready-control-plane ready-go-operator ready-actionlint ready-clients: ready-%:
 	@tests/$*/build.sh
 $(addprefix ready-,$(VENVS) pytorch jax paddle): ready-%:
 	@tools/venv.sh $*
@@ -182,7 +182,7 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 
 ##@ Generate
 
-.PHONY: crds snapshots docs dashboard compat public-api
+.PHONY: crds snapshots docs dashboard compat protobuf public-api
 crds: build ## Write crds/ and the chart's copies anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
@@ -203,6 +203,9 @@ dashboard: ## Write manifests/monitoring/dashboard.json and the chart's copy ane
 
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
 	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default
+
+protobuf: ## Write kube-memory's table of the fields of built-in kinds in protobuf anew, from the Go types; needs Go
+	cd tests/control-plane && go run ../../tools/protobuf/fields.go >../../crates/kube-memory/src/request/protobuf.txt
 
 public-api: toolchain ## Write docs/maintainers/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
 	@tools/release.sh api

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::time::{Instant, Sleep};
@@ -58,6 +58,7 @@ where
             let served = request
                 .as_ref()
                 .map_or(Ok(None), |request| shared.served_subresource(request));
+            let mut warning = None;
             let response = match (request, served) {
                 (Ok(request), Ok(Some((subresource, object)))) => {
                     let response = subresource.call(parts, request.body, object).await;
@@ -65,10 +66,18 @@ where
                         content: Content::Served(body),
                     }));
                 }
-                (Ok(request), Ok(None)) => shared.handle(&request),
+                (Ok(request), Ok(None)) => {
+                    warning = shared.warning(&request);
+                    shared.handle(&request)
+                }
                 (Err(failure), _) | (_, Err(failure)) => ServerResponse::failure(&failure),
             };
-            Ok(respond(&shared, response, watch_seconds(parts.uri.query())))
+            let mut response = respond(&shared, response, watch_seconds(parts.uri.query()));
+            let warning = warning.and_then(|text| HeaderValue::try_from(format!("299 - \"{text}\"")).ok());
+            if let Some(warning) = warning.filter(|_| response.status().is_success()) {
+                response.headers_mut().insert(header::WARNING, warning);
+            }
+            Ok(response)
         })
     }
 }

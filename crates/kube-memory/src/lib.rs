@@ -110,6 +110,15 @@ impl Builder {
         self
     }
 
+    /// Serves more of the built-in kinds of a real API server, such as Deployments and Roles. Their objects are stored as
+    /// they are sent, without defaults or validation, and no controller acts on them. Default: such a kind is served only
+    /// after [`Cluster::install`].
+    #[must_use]
+    pub fn stored_kinds(mut self) -> Self {
+        self.settings.stored_kinds = true;
+        self
+    }
+
     /// Makes the cluster, with the namespaces `default` and `kube-system`.
     #[must_use]
     pub fn build(self) -> Cluster {
@@ -169,6 +178,7 @@ impl Cluster {
                 seed: 0,
                 auto_namespaces: false,
                 manual_collection: false,
+                stored_kinds: false,
                 rules: false,
             },
         }

@@ -43,6 +43,11 @@ impl Shared {
         self.locked(|server| server.handle(request, now))
     }
 
+    pub(crate) fn warning(&self, request: &Request) -> Option<String> {
+        // Other requests do not take the lock.
+        (request.method == http::Method::POST).then(|| self.lock().warning(request))?
+    }
+
     /// Returns the sub-resource that a request is for, if the embedding program serves it, and the object. Most requests
     /// do not take the lock.
     pub(crate) fn served_subresource(

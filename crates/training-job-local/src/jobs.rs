@@ -237,6 +237,7 @@ impl Backend {
             .auto_namespaces()
             .rules()
             .history(STORED_CHANGES)
+            .stored_kinds()
             .build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());

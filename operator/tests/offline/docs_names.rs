@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 13] = [
+const EXCEPTIONS: [(&str, &str); 12] = [
     ("frameworks/NAME", "NAME stands for a kind"),
     ("vVERSION", "VERSION stands for a version"),
     ("reflector", "of kube-runtime"),
@@ -22,7 +22,6 @@ const EXCEPTIONS: [(&str, &str); 13] = [
     ),
     ("failureCondition", "a field of Argo Workflows"),
     ("trialResources", "a field of Katib"),
-    ("podFailurePolicy", "a field of batch/v1"),
     ("--host-discovery-script", "a flag of Horovod"),
     (
         "--custom-resource-state-config-file",

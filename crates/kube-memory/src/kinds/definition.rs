@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 #[cfg(feature = "rules")]
 use crate::kinds::rules::Rules;
-use crate::kinds::{Description, Family, Kind, Version, columns::Column};
+use crate::kinds::{Description, Family, Kind, Version, columns::Column, scale::ScalePaths};
 use crate::object::{cause::Cause, document::Document, json};
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -137,6 +137,7 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
                 .get("subresources")
                 .and_then(|resources| resources.get("status"))
                 .is_some_and(|status| !status.is_null());
+            read.scale = ScalePaths::of_version(version);
             read.rules = version
                 .get("schema")
                 .is_some_and(|schema| schema.to_string().contains("\"x-kubernetes-validations\""));

@@ -10,9 +10,11 @@ pub(crate) mod openapi;
 pub(crate) mod pods;
 #[cfg(feature = "rules")]
 pub(crate) mod rules;
+pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod services;
 pub(crate) mod shape;
+pub(crate) mod stored;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -20,6 +22,7 @@ use kube_schema::Schema;
 use serde_json::Value;
 
 use crate::kinds::columns::Column;
+use crate::kinds::scale::ScalePaths;
 use crate::object::{document::Document, metadata::NameRule};
 
 /// The behavior that a kind has in addition to that of its metadata.
@@ -34,6 +37,8 @@ pub(crate) enum Family {
     Secret,
     Quota,
     Plain,
+    /// A built-in kind whose objects are stored as they are sent.
+    Stored,
     Definition,
     Custom,
 }
@@ -48,6 +53,8 @@ pub(crate) struct Version {
     pub(crate) served: bool,
     /// True if `/status` is a sub-resource.
     pub(crate) status: bool,
+    /// The paths of `/scale`, if it is a sub-resource.
+    pub(crate) scale: Option<ScalePaths>,
     pub(crate) schema: Option<Arc<Schema>>,
     /// True if the schema has rules in CEL.
     pub(crate) rules: bool,
@@ -70,6 +77,7 @@ impl Version {
             api_version,
             served: true,
             status: false,
+            scale: None,
             schema: None,
             rules: false,
             columns: Vec::new(),
@@ -185,6 +193,10 @@ impl Target {
 
     pub(crate) fn has_status(&self) -> bool {
         self.request_version().is_some_and(|version| version.status)
+    }
+
+    pub(crate) fn scale(&self) -> Option<&ScalePaths> {
+        self.request_version().and_then(|version| version.scale.as_ref())
     }
 
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {

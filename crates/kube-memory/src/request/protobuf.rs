@@ -1,9 +1,15 @@
-//! Bodies in protobuf, which kubectl sends for the objects that it creates itself. They are converted to JSON.
+//! Bodies in protobuf, which kubectl and programs in Go send for built-in kinds. They are converted to JSON.
 //!
-//! The fields of the few kinds that kubectl creates are in tables below. Other kinds are rejected with 415, and clients
-//! have to send JSON.
+//! The fields are in `protobuf.txt`, which is written from the Go types: first a line for each kind with its message,
+//! then a line for each message with its fields. A field is `number:name:type`, with `!` if JSON has its zero value too.
+//! The name `*` is that of a message whose fields are members of the object itself. Other kinds are rejected with 415,
+//! and clients have to send JSON.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 /// The media type of these bodies.
@@ -12,139 +18,47 @@ pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The bytes before the envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The type of a field.
-#[derive(Debug, Clone, Copy)]
-enum Type {
-    /// A string, left out if it is empty.
-    Text,
-    /// A number, left out if it is zero.
-    Number,
-    /// A number that may be zero.
-    OptionalNumber,
-    OptionalFlag,
-    Texts,
-    Message(&'static [Field]),
-    Messages(&'static [Field]),
-    TextMap,
-    BytesMap,
-    QuantityMap,
-    IntOrString,
+/// The deepest nesting of messages. That of kinds is below 20.
+const MAX_DEPTH: usize = 64;
+
+#[derive(Debug)]
+struct Field {
+    number: u64,
+    name: &'static str,
+    type_: &'static str,
+    keeps_zero: bool,
 }
 
-/// The number, the name in JSON and the type of a field.
-type Field = (u64, &'static str, Type);
+/// The fields of messages, and the messages of kinds, by `version kind`.
+struct Fields {
+    kinds: HashMap<&'static str, &'static str>,
+    messages: HashMap<&'static str, Vec<Field>>,
+}
 
-use Type::{
-    BytesMap, IntOrString, Message, Messages, Number, OptionalFlag, OptionalNumber, QuantityMap, Text,
-    TextMap, Texts,
-};
+static FIELDS: LazyLock<Fields> = LazyLock::new(|| read_fields(include_str!("protobuf.txt")));
 
-const OWNER: &[Field] = &[
-    (1, "kind", Text),
-    (3, "name", Text),
-    (4, "uid", Text),
-    (5, "apiVersion", Text),
-    (6, "controller", OptionalFlag),
-    (7, "blockOwnerDeletion", OptionalFlag),
-];
+fn read_fields(text: &'static str) -> Fields {
+    let (mut kinds, mut messages) = (HashMap::new(), HashMap::new());
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some((kind, message)) = line.split_once(" = ") {
+            kinds.insert(kind, message);
+            continue;
+        }
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        messages.insert(name, words.filter_map(read_field).collect());
+    }
+    Fields { kinds, messages }
+}
 
-/// Without what only a server sets.
-const METADATA: &[Field] = &[
-    (1, "name", Text),
-    (2, "generateName", Text),
-    (3, "namespace", Text),
-    (5, "uid", Text),
-    (6, "resourceVersion", Text),
-    (11, "labels", TextMap),
-    (12, "annotations", TextMap),
-    (13, "ownerReferences", Messages(OWNER)),
-    (14, "finalizers", Texts),
-];
-
-const METADATA_FIELD: Field = (1, "metadata", Message(METADATA));
-
-const PRECONDITIONS: &[Field] = &[(1, "uid", Text), (2, "resourceVersion", Text)];
-
-const DELETE_OPTIONS: &[Field] = &[
-    (1, "gracePeriodSeconds", OptionalNumber),
-    (2, "preconditions", Message(PRECONDITIONS)),
-    (3, "orphanDependents", OptionalFlag),
-    (4, "propagationPolicy", Text),
-    (5, "dryRun", Texts),
-];
-
-const OBJECT_REFERENCE: &[Field] = &[
-    (1, "kind", Text),
-    (2, "namespace", Text),
-    (3, "name", Text),
-    (4, "uid", Text),
-];
-
-const SERVICE_PORT: &[Field] = &[
-    (1, "name", Text),
-    (2, "protocol", Text),
-    (3, "port", Number),
-    (4, "targetPort", IntOrString),
-    (5, "nodePort", Number),
-    (6, "appProtocol", Text),
-];
-
-const SERVICE: &[Field] = &[
-    (1, "ports", Messages(SERVICE_PORT)),
-    (2, "selector", TextMap),
-    (3, "clusterIP", Text),
-    (4, "type", Text),
-    (5, "externalIPs", Texts),
-    (7, "sessionAffinity", Text),
-    (10, "externalName", Text),
-    (13, "publishNotReadyAddresses", OptionalFlag),
-];
-
-const QUOTA: &[Field] = &[(1, "hard", QuantityMap), (2, "scopes", Texts)];
-
-const RESOURCE_ATTRIBUTES: &[Field] = &[
-    (1, "namespace", Text),
-    (2, "verb", Text),
-    (3, "group", Text),
-    (4, "version", Text),
-    (5, "resource", Text),
-    (6, "subresource", Text),
-    (7, "name", Text),
-];
-
-const PATH_ATTRIBUTES: &[Field] = &[(1, "path", Text), (2, "verb", Text)];
-
-const ACCESS: &[Field] = &[
-    (1, "resourceAttributes", Message(RESOURCE_ATTRIBUTES)),
-    (2, "nonResourceAttributes", Message(PATH_ATTRIBUTES)),
-];
-
-/// Returns the fields of a kind.
-fn fields(kind: &str) -> Option<&'static [Field]> {
-    Some(match kind {
-        "ConfigMap" => &[
-            METADATA_FIELD,
-            (2, "data", TextMap),
-            (3, "binaryData", BytesMap),
-            (4, "immutable", OptionalFlag),
-        ],
-        "Secret" => &[
-            METADATA_FIELD,
-            (2, "data", BytesMap),
-            (3, "type", Text),
-            (4, "stringData", TextMap),
-            (5, "immutable", OptionalFlag),
-        ],
-        "Namespace" => &[METADATA_FIELD],
-        "ServiceAccount" => &[METADATA_FIELD, (2, "secrets", Messages(OBJECT_REFERENCE))],
-        "ResourceQuota" => &[METADATA_FIELD, (2, "spec", Message(QUOTA))],
-        "Service" => &[METADATA_FIELD, (2, "spec", Message(SERVICE))],
-        "Eviction" => &[METADATA_FIELD, (2, "deleteOptions", Message(DELETE_OPTIONS))],
-        "DeleteOptions" => DELETE_OPTIONS,
-        "SelfSubjectAccessReview" => &[METADATA_FIELD, (2, "spec", Message(ACCESS))],
-        "SelfSubjectRulesReview" => &[METADATA_FIELD, (2, "spec", Message(&[(1, "namespace", Text)]))],
-        "SelfSubjectReview" => &[METADATA_FIELD],
-        _ => return None,
+fn read_field(word: &'static str) -> Option<Field> {
+    let (number, rest) = word.split_once(':')?;
+    let (name, type_) = rest.split_once(':')?;
+    Some(Field {
+        number: number.parse().ok()?,
+        name,
+        type_: type_.trim_end_matches('!'),
+        keeps_zero: type_.ends_with('!'),
     })
 }
 
@@ -219,85 +133,124 @@ fn all(mut bytes: &[u8]) -> Option<Vec<(u64, Wire<'_>)>> {
     Some(found)
 }
 
-fn message(fields: &[Field], bytes: &[u8]) -> Option<Map<String, Value>> {
+/// Converts a message. Returns `None` if it is malformed.
+fn message(name: &str, bytes: &[u8], depth: usize) -> Option<Map<String, Value>> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let fields = FIELDS.messages.get(name)?;
     let mut object = Map::new();
     for (found, wire) in all(bytes)? {
         // Unknown fields are dropped, like unknown members of JSON.
-        let Some((_, name, type_)) = fields.iter().find(|(number, ..)| *number == found) else {
+        let Some(field) = fields.iter().find(|field| field.number == found) else {
             continue;
         };
-        add(&mut object, name, *type_, wire)?;
+        add(&mut object, field, wire, depth)?;
     }
     Some(object)
 }
 
 /// Adds the value of a field.
-fn add(object: &mut Map<String, Value>, name: &str, type_: Type, wire: Wire<'_>) -> Option<()> {
-    let mut set = |value: Value| object.insert(name.to_owned(), value);
-    match type_ {
-        Text => {
-            let text = wire.text()?;
-            if !text.is_empty() {
-                set(Value::from(text));
+fn add(object: &mut Map<String, Value>, field: &Field, wire: Wire<'_>, depth: usize) -> Option<()> {
+    let member = || field.name.to_owned();
+    if field.name == "*" {
+        object.extend(message(field.type_, wire.bytes()?, depth + 1)?);
+    } else if let Some(item) = field.type_.strip_prefix('[') {
+        let item = value(item, wire, depth)?;
+        let list = object.entry(member()).or_insert_with(|| Value::Array(Vec::new()));
+        list.as_array_mut()?.push(item);
+    } else if let Some(item) = field.type_.strip_prefix('{') {
+        let (mut key, mut entry) = ("", None);
+        for (found, wire) in all(wire.bytes()?)? {
+            match found {
+                1 => key = wire.text()?,
+                2 => entry = Some(value(item, wire, depth)?),
+                _ => {}
             }
         }
-        Number | OptionalNumber => {
-            let number = wire.number()?.cast_signed();
-            if number != 0 || matches!(type_, OptionalNumber) {
-                set(Value::from(number));
-            }
-        }
-        OptionalFlag => {
-            set(Value::from(wire.number()? != 0));
-        }
-        Message(fields) => {
-            set(Value::Object(message(fields, wire.bytes()?)?));
-        }
-        IntOrString => {
-            let parts = all(wire.bytes()?)?;
-            let mut value = Value::from(0);
-            for (found, wire) in parts {
-                match (found, wire) {
-                    (2, Wire::Number(number)) if number != 0 => value = Value::from(number),
-                    (3, Wire::Bytes(text)) if !text.is_empty() => {
-                        value = Value::from(std::str::from_utf8(text).ok()?)
-                    }
-                    _ => {}
-                }
-            }
-            set(value);
-        }
-        Texts => push(object, name, Value::from(wire.text()?)),
-        Messages(fields) => push(object, name, Value::Object(message(fields, wire.bytes()?)?)),
-        TextMap | BytesMap | QuantityMap => {
-            let (mut key, mut value) = ("", Value::from(""));
-            for (found, wire) in all(wire.bytes()?)? {
-                match (found, type_) {
-                    (1, _) => key = wire.text()?,
-                    (2, TextMap) => value = Value::from(wire.text()?),
-                    (2, BytesMap) => value = Value::from(STANDARD.encode(wire.bytes()?)),
-                    (2, _) => {
-                        let quantity = all(wire.bytes()?)?.into_iter().find(|(found, _)| *found == 1);
-                        value = Value::from(quantity.and_then(|(_, text)| text.text()).unwrap_or("0"));
-                    }
-                    _ => {}
-                }
-            }
-            let map = object.entry(name).or_insert_with(|| Value::Object(Map::new()));
-            map.as_object_mut()?.insert(key.to_owned(), value);
+        let entry = entry.unwrap_or_else(|| Value::from(""));
+        let map = object
+            .entry(member())
+            .or_insert_with(|| Value::Object(Map::new()));
+        map.as_object_mut()?.insert(key.to_owned(), entry);
+    } else {
+        let value = value(field.type_, wire, depth)?;
+        if !value.is_null() && (field.keeps_zero || !is_zero(&value)) {
+            object.insert(member(), value);
         }
     }
     Some(())
 }
 
-fn push(object: &mut Map<String, Value>, name: &str, value: Value) {
-    let list = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-    if let Some(list) = list.as_array_mut() {
-        list.push(value);
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
     }
 }
 
-/// Converts a body to JSON. Returns `None` if it is malformed or of another kind than those in the tables.
+/// Converts a value of a type: a letter, or the name of a message.
+fn value(type_: &str, wire: Wire<'_>, depth: usize) -> Option<Value> {
+    Some(match type_ {
+        "t" => Value::from(wire.text()?),
+        "n" => Value::from(wire.number()?.cast_signed()),
+        "b" => Value::from(wire.number()? != 0),
+        "y" => Value::from(STANDARD.encode(wire.bytes()?)),
+        "T" => time(wire.bytes()?, 0)?,
+        "U" => time(wire.bytes()?, 6)?,
+        "Q" => {
+            let quantity = all(wire.bytes()?)?.into_iter().find(|(found, _)| *found == 1);
+            Value::from(quantity.and_then(|(_, text)| text.text()).unwrap_or("0"))
+        }
+        "I" => int_or_string(wire.bytes()?)?,
+        "R" => {
+            let raw = all(wire.bytes()?)?.into_iter().find(|(found, _)| *found == 1);
+            match raw {
+                Some((_, raw)) => serde_json::from_slice(raw.bytes()?).ok()?,
+                None => Value::Null,
+            }
+        }
+        name => Value::Object(message(name, wire.bytes()?, depth + 1)?),
+    })
+}
+
+/// Converts a time with so many digits of a second. Returns null for a missing time, which is an empty message.
+fn time(bytes: &[u8], digits: usize) -> Option<Value> {
+    let (mut second, mut nanosecond) = (0, 0);
+    for (found, wire) in all(bytes)? {
+        match found {
+            1 => second = wire.number()?.cast_signed(),
+            2 => nanosecond = i32::try_from(wire.number()?).ok()?,
+            _ => {}
+        }
+    }
+    if second == 0 && nanosecond == 0 {
+        return Some(Value::Null);
+    }
+    let nanosecond = if digits == 0 { 0 } else { nanosecond };
+    let time = Timestamp::new(second, nanosecond).ok()?;
+    Some(Value::from(format!("{time:.digits$}")))
+}
+
+fn int_or_string(bytes: &[u8]) -> Option<Value> {
+    let mut value = Value::from(0);
+    for (found, wire) in all(bytes)? {
+        match (found, wire) {
+            (2, Wire::Number(number)) if number != 0 => value = Value::from(number),
+            (3, Wire::Bytes(text)) if !text.is_empty() => {
+                value = Value::from(std::str::from_utf8(text).ok()?);
+            }
+            _ => {}
+        }
+    }
+    Some(value)
+}
+
+/// Converts a body to JSON. Returns `None` if it is malformed or of a kind without fields in the table.
 pub(crate) fn to_json(body: &[u8]) -> Option<Value> {
     let envelope = all(body.strip_prefix(MAGIC)?)?;
     let (mut api_version, mut kind, mut raw) = ("", "", &[][..]);
@@ -316,7 +269,14 @@ pub(crate) fn to_json(body: &[u8]) -> Option<Value> {
             _ => {}
         }
     }
-    let mut object = message(fields(kind)?, raw)?;
+    // Every group has the same options.
+    let version = if kind == "DeleteOptions" {
+        "v1"
+    } else {
+        api_version
+    };
+    let name = FIELDS.kinds.get(format!("{version} {kind}").as_str())?;
+    let mut object = message(name, raw, 0)?;
     object.insert("apiVersion".to_owned(), Value::from(api_version));
     object.insert("kind".to_owned(), Value::from(kind));
     Some(Value::Object(object))
@@ -370,7 +330,7 @@ mod tests {
                 to_json(&whole[..end])
             );
         }
-        assert_eq!(to_json(&envelope("Pod", b"")), None);
+        assert_eq!(to_json(&envelope("Thing", b"")), None);
         assert_eq!(to_json(b"{}"), None);
         assert_eq!(to_json(&[MAGIC, &[0xff; 20]].concat()), None);
     }

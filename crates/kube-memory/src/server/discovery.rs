@@ -223,6 +223,26 @@ fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
     if version.status {
         sub("status", &kind.kind, &["get", "patch", "update"]);
     }
+    if version.scale.is_some() {
+        resources.push(json!({
+            "name": format!("{}/scale", kind.plural),
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "group": "autoscaling",
+            "version": "v1",
+            "kind": "Scale",
+            "verbs": ["get", "patch", "update"],
+        }));
+    }
+    let mut sub = |name: &str, kind_name: &str, verbs: &[&str]| {
+        resources.push(json!({
+            "name": format!("{}/{name}", kind.plural),
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "kind": kind_name,
+            "verbs": verbs,
+        }));
+    };
     if kind.family == Family::Pod {
         sub("binding", "Binding", &["create"]);
         sub("eviction", "Eviction", &["create"]);

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) auto_namespaces: bool,
     pub(crate) manual_collection: bool,
+    /// True to serve the built-in kinds that are only stored.
+    pub(crate) stored_kinds: bool,
     /// True to evaluate the rules of definitions.
     pub(crate) rules: bool,
 }
@@ -85,6 +87,11 @@ impl Server {
         for kind in kinds::built_in() {
             server.install(kind);
         }
+        if server.settings.stored_kinds {
+            for kind in kinds::stored::kinds() {
+                server.install(kind);
+            }
+        }
         for namespace in ["default", "kube-system"] {
             server.ensure_namespace(namespace, now);
         }
@@ -112,6 +119,23 @@ impl Server {
 
     pub(crate) fn install_description(&mut self, description: Description) {
         self.install(description.kind);
+    }
+
+    /// Returns a warning for the client that creates an object which no controller acts on.
+    pub(crate) fn warning(&self, request: &Request) -> Option<String> {
+        let path = &request.path;
+        if request.method != Method::POST || path.name.is_some() {
+            return None;
+        }
+        let target = self
+            .store
+            .registry
+            .find(&path.group, &path.version, &path.plural)?;
+        let kind = &target.kind;
+        (kind.family == kinds::Family::Stored && kinds::stored::is_workload(&kind.kind)).then(|| {
+            let name = &kind.kind;
+            format!("no controller of this cluster acts on a {name}: it is stored, and gets no pods")
+        })
     }
 
     /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
@@ -188,8 +212,12 @@ impl Server {
 
     /// Returns the failure for a resource that is not served. It is a `Status` only in groups of built-in kinds.
     fn not_served(&self, group: &str, version: &str) -> Box<Failure> {
-        let own = ["", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"];
-        let known = group.is_empty() || (own.contains(&group) && version == "v1");
+        let mut all = self.store.registry.all();
+        let known = group.is_empty()
+            || all.any(|target| {
+                let is_version = target.group() == group && target.version_name() == version;
+                is_version && !target.kind.is_custom()
+            });
         if known {
             Failure::no_such_resource()
         } else {
@@ -244,6 +272,9 @@ impl Server {
         subresource: &str,
         now: Timestamp,
     ) -> ApiResult<ServerResponse> {
+        if let Some(paths) = target.scale().filter(|_| subresource == "scale") {
+            return self.on_scale(request, target, name, paths, now);
+        }
         match (target.kind.family, subresource, &request.method) {
             (kinds::Family::Pod, "binding", &Method::POST) => self.bind(request, target, name, now),
             (kinds::Family::Pod, "eviction", &Method::POST) => self.evict(request, target, name, now),

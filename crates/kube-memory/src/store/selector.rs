@@ -88,7 +88,10 @@ fn parse_fields(text: &str, target: &Target) -> ApiResult<Vec<FieldRequirement>>
 
 /// Returns the message for an unsupported field. Kinds without fields of their own have another message.
 fn unsupported(path: &str, target: &Target) -> String {
-    if matches!(target.kind.family, Family::Plain | Family::Lease | Family::Quota) {
+    if matches!(
+        target.kind.family,
+        Family::Plain | Family::Stored | Family::Lease | Family::Quota
+    ) {
         return format!(
             "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         );

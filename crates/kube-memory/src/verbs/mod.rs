@@ -8,4 +8,5 @@ pub(crate) mod delete;
 pub(crate) mod list;
 pub(crate) mod normalize;
 pub(crate) mod patch;
+pub(crate) mod scale;
 pub(crate) mod update;

@@ -240,6 +240,9 @@ pub(crate) fn validate(target: &Target, body: &Document) -> Vec<Cause> {
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
         Family::Definition => causes.extend(definition::validate(&body.to_value())),
         Family::Custom => {
+            if let Some(paths) = target.scale() {
+                causes.extend(paths.check(body));
+            }
             if let Some(of_kind) = target.schema() {
                 schema::check(of_kind, body, &mut causes);
                 if target.has_rules() && causes.iter().any(Cause::blocks_rules) {

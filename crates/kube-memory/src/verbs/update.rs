@@ -213,7 +213,7 @@ impl Server {
         clippy::too_many_arguments,
         reason = "each caller has its own combination of these values"
     )]
-    fn update(
+    pub(crate) fn update(
         &mut self,
         request: &Request,
         target: &Target,

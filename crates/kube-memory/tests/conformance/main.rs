@@ -61,6 +61,7 @@ scripts! {
     quota
     requests
     rules
+    scale
     schema
     selectors
     services

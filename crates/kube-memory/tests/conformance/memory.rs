@@ -13,7 +13,7 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new() -> Self {
         Self {
-            cluster: Cluster::builder().rules().build(),
+            cluster: Cluster::builder().rules().stored_kinds().build(),
         }
     }
 

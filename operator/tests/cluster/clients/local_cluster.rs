@@ -6,15 +6,15 @@ use rustix::process::Signal;
 use training_job_testbed::cluster::{Background, ControlPlane, Output, Program};
 
 /// A local cluster, and the real API server that runs kubectl.
-struct Local {
-    real: &'static ControlPlane,
+pub(super) struct Local {
+    pub(super) real: &'static ControlPlane,
     cluster: Background,
-    kubeconfig: PathBuf,
-    namespace: String,
+    pub(super) kubeconfig: PathBuf,
+    pub(super) namespace: String,
 }
 
 impl Local {
-    async fn start(name: &str) -> Self {
+    pub(super) async fn start(name: &str) -> Self {
         let real = ControlPlane::shared().await;
         real.install_crds().await;
         let namespace = real.namespace(name).await;
@@ -34,7 +34,7 @@ impl Local {
     }
 
     /// Runs kubectl on the local cluster.
-    async fn kubectl(&self, arguments: &[&str], input: &str) -> Output {
+    pub(super) async fn kubectl(&self, arguments: &[&str], input: &str) -> Output {
         let kubeconfig = self.kubeconfig.to_str().unwrap();
         let first = ["--kubeconfig", kubeconfig, "--namespace", &self.namespace];
         self.real
@@ -42,7 +42,7 @@ impl Local {
             .await
     }
 
-    async fn run(&self, arguments: &[&str]) -> String {
+    pub(super) async fn run(&self, arguments: &[&str]) -> String {
         self.kubectl(arguments, "").await.success()
     }
 
@@ -61,7 +61,7 @@ impl Local {
         assert_eq!(text(&local), text(&real), "local and real: {arguments:?}");
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.cluster.signal(Signal::INT);
         assert_eq!(self.cluster.exit_code().await, 0, "{}", self.cluster.text());
         assert!(!self.kubeconfig.exists());

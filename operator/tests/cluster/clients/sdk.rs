@@ -7,7 +7,7 @@ use training_job_testbed::cluster::{Program, repository};
 use super::stage::Stage;
 
 /// Returns the Python of an environment with the SDK. The environment is created if it is missing.
-fn python(environment: &str) -> Program {
+pub(super) fn python(environment: &str) -> Program {
     let made = Command::new(repository().join("tools/venv.sh"))
         .arg(environment)
         .stdin(Stdio::null())

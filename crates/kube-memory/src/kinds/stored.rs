@@ -1,0 +1,133 @@
+//! Built-in kinds that are only stored: as they are sent, without defaults, validation or controllers.
+
+use crate::kinds::{Family, Kind, ScalePaths};
+
+/// A group and its version, a kind, its plural and short name.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const NAMESPACED: &[Row] = &[
+    ("", "v1", "Endpoints", "endpoints", "ep"),
+    ("", "v1", "LimitRange", "limitranges", "limits"),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc"),
+    ("", "v1", "PodTemplate", "podtemplates", ""),
+    ("", "v1", "ReplicationController", "replicationcontrollers", "rc"),
+    ("apps", "v1", "DaemonSet", "daemonsets", "ds"),
+    ("apps", "v1", "Deployment", "deployments", "deploy"),
+    ("apps", "v1", "ReplicaSet", "replicasets", "rs"),
+    ("apps", "v1", "StatefulSet", "statefulsets", "sts"),
+    (
+        "autoscaling",
+        "v2",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        "hpa",
+    ),
+    ("batch", "v1", "CronJob", "cronjobs", "cj"),
+    ("batch", "v1", "Job", "jobs", ""),
+    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ""),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing"),
+    (
+        "networking.k8s.io",
+        "v1",
+        "NetworkPolicy",
+        "networkpolicies",
+        "netpol",
+    ),
+    (
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "pdb",
+    ),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", ""),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "RoleBinding",
+        "rolebindings",
+        "",
+    ),
+];
+
+const CLUSTER_SCOPED: &[Row] = &[
+    ("", "v1", "PersistentVolume", "persistentvolumes", "pv"),
+    ("networking.k8s.io", "v1", "IngressClass", "ingressclasses", ""),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRole",
+        "clusterroles",
+        "",
+    ),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRoleBinding",
+        "clusterrolebindings",
+        "",
+    ),
+    (
+        "scheduling.k8s.io",
+        "v1",
+        "PriorityClass",
+        "priorityclasses",
+        "pc",
+    ),
+    ("storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc"),
+];
+
+/// The kinds whose objects a controller of a real cluster turns into pods.
+const WORKLOADS: [&str; 7] = [
+    "ReplicationController",
+    "DaemonSet",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "CronJob",
+    "Job",
+];
+
+/// Returns all these kinds.
+pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
+    let namespaced = NAMESPACED.iter().map(|row| kind(row, true));
+    namespaced.chain(CLUSTER_SCOPED.iter().map(|row| kind(row, false)))
+}
+
+fn kind(&(group, version, kind, plural, short): &Row, namespaced: bool) -> Kind {
+    let mut built = Kind::built_in(Family::Stored, kind, plural, group, version);
+    built.namespaced = namespaced;
+    if !short.is_empty() {
+        built.short_names = vec![short.to_owned()];
+    }
+    if is_workload(kind) || kind == "HorizontalPodAutoscaler" {
+        built.categories = vec!["all".to_owned()];
+    }
+    let desired = ["Ingress", "NetworkPolicy", "PodDisruptionBudget"];
+    built.generation = is_workload(kind) || desired.contains(&kind);
+    for version in &mut built.versions {
+        version.status = is_workload(kind)
+            || matches!(
+                kind,
+                "HorizontalPodAutoscaler"
+                    | "Ingress"
+                    | "PersistentVolume"
+                    | "PersistentVolumeClaim"
+                    | "PodDisruptionBudget"
+            );
+        let scaled = ["ReplicationController", "Deployment", "ReplicaSet", "StatefulSet"];
+        version.scale = scaled.contains(&kind).then(ScalePaths::of_workload);
+    }
+    built
+}
+
+/// Returns true for a kind whose objects would become pods on a real cluster.
+pub(crate) fn is_workload(kind: &str) -> bool {
+    WORKLOADS.contains(&kind)
+}
