@@ -3,6 +3,9 @@
 mod objects;
 mod wal;
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};

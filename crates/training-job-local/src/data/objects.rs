@@ -72,7 +72,7 @@ impl Objects {
             connection.execute_batch(&create).map_err(failed)?;
         }
         // Gives the room of deleted objects back. A full disk only delays that.
-        let _ = connection.execute_batch("PRAGMA incremental_vacuum");
+        let _ = connection.pragma_query(None, "incremental_vacuum", |_| Ok(()));
         connection.set_db_config(no_write, false).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
@@ -84,6 +84,11 @@ impl Objects {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    #[cfg(test)]
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     fn store(&mut self, changed: &[(String, Option<Vec<u8>>)]) -> rusqlite::Result<()> {
