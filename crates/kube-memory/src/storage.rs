@@ -1,4 +1,4 @@
-//! The storage in which a cluster's objects outlive its process, and the form that they have there.
+//! The storage that keeps objects of a cluster beyond its process, and their form in it.
 
 use std::{collections::BTreeMap, io};
 

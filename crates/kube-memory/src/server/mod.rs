@@ -136,7 +136,7 @@ impl Server {
             self.count_quotas();
         }
         match self.commit(kinds) {
-            // What a read returns was stored before.
+            // A read returns objects that were stored before.
             Err(failure) if request.method != Method::GET => ServerResponse::failure(&failure),
             _ => response,
         }

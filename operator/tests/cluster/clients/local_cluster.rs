@@ -267,7 +267,10 @@ async fn objects_and_output_outlive_a_killed_cluster() {
     let local = Local::start_with("local-data", Some(&data)).await;
     let gate = local.real.directory().join("gate-of-data");
     let objects = GATED.replace("GATE", gate.to_str().unwrap());
-    local.kubectl(&["apply", "-f", "-"], &objects).await.success();
+    local
+        .kubectl(&["apply", "--validate=false", "-f", "-"], &objects)
+        .await
+        .success();
     let succeeded = "--for=jsonpath={.status.phase}=Succeeded";
     local
         .run(&["wait", "pod/short", succeeded, "--timeout=60s"])
@@ -292,7 +295,11 @@ async fn objects_and_output_outlive_a_killed_cluster() {
     local.cluster.signal(Signal::KILL);
     assert_ne!(local.cluster.exit_code().await, 0);
 
-    let local = Local::start_with("local-data", Some(&data)).await;
+    let namespace = local.namespace;
+    let local = Local {
+        namespace,
+        ..Local::start_with("local-data", Some(&data)).await
+    };
     assert_eq!(local.run(&uids).await, before);
     assert_eq!(local.run(&["logs", "short"]).await, "kept\n");
     let restarted = "--for=jsonpath={.status.restartCount}=1";
