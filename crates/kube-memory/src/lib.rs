@@ -8,6 +8,7 @@ mod object;
 mod request;
 mod server;
 mod shared;
+mod storage;
 mod store;
 mod subresource;
 mod table;
@@ -30,6 +31,7 @@ pub use self::{
     backup::{Backup, Versions},
     endpoint::{Endpoint, Reply},
     kinds::Description,
+    storage::Storage,
     store::object::{Action, Change, Object},
     subresource::{Subresource, SubresourceRequest, SubresourceResponse, failure_response},
 };
@@ -184,6 +186,23 @@ impl Cluster {
         }
     }
 
+    /// Takes the objects of a storage in the place of the cluster's own, with their UIDs and versions, and keeps the
+    /// storage up to date. An empty storage gets the cluster's objects. Install kinds without definitions before.
+    ///
+    /// The changes of a request, and those of the cluster's own controllers that follow from it, are stored together
+    /// before the response is sent and before a watch or an observer gets them. If they cannot be stored, the request
+    /// fails with code 500 and changes nothing. A watch from a version before the last stored one gets 410 Gone.
+    /// [`restore`](Self::restore) must not be used afterwards, because it does not change the storage.
+    ///
+    /// Returns the number of stored objects whose kind is not served. They stay in the storage, and return in a cluster
+    /// that serves it.
+    ///
+    /// # Errors
+    /// The storage cannot be read or written, or contains something else. Use the cluster no further then.
+    pub fn persist(&self, storage: impl Storage + 'static) -> std::io::Result<usize> {
+        self.shared.locked(|server| server.attach(Box::new(storage)))
+    }
+
     /// Makes a client of this cluster. Must be called within a Tokio runtime, because a client starts a task.
     #[must_use]
     pub fn client(&self, default_namespace: &str) -> kube::Client {
@@ -271,7 +290,11 @@ impl Cluster {
     /// [`Builder::manual_collection`].
     pub fn collect_garbage_step(&self) -> bool {
         let now = (self.shared.clock)();
-        self.shared.locked(|server| server.collect_step(now))
+        self.shared.locked(|server| {
+            let kinds = server.kinds_to_restore();
+            let found = server.collect_step(now);
+            server.commit(kinds).is_ok() && found
+        })
     }
 
     /// Ends the open watches of a kind, or of all kinds. Unread events are lost, as with a broken connection. Returns

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use super::exec::Folders;
 use super::guard::Guard;
 use super::host_names::{Domain, HostNames, possible_names};
 use super::logs::LogFile;
-use super::output::{OutputWriter, StoredOutput};
+use super::output::{OutputWriter, StoredOutput, find_runs};
 use super::prepare::{HostVariables, Preparation, PrepareError, mounts, names_in_values, prepare};
 use super::resources::Machine;
 use super::volumes::{Mount, mounted};
@@ -326,9 +326,44 @@ impl Agent {
         if !self.config.keep_output {
             return None;
         }
-        let folder = self.folders.output(&at.namespace, &at.name);
+        let folder = self.output_folder(at);
         let make = |run| StoredOutput::new(folder.join(format!("{container}.{run}")));
         Some(OutputWriter::new(self.containers.begin(at, container, make)))
+    }
+
+    /// Returns the directory of a pod's stored output.
+    fn output_folder(&self, at: &PodRef) -> PathBuf {
+        match &self.config.output {
+            Some(output) => output.join(&at.uid),
+            None => self.folders.output(&at.namespace, &at.name),
+        }
+    }
+
+    /// Takes over the output that an earlier agent has stored for these pods, and removes that of all other pods.
+    pub(super) fn take_over_output(&self, pods: &[Pod]) {
+        let Some(output) = self.config.output.as_ref().filter(|_| self.config.keep_output) else {
+            return;
+        };
+        let uids: BTreeSet<_> = pods.iter().filter_map(ResourceExt::uid).collect();
+        let found = fs::read_dir(output).into_iter().flatten().flatten();
+        for folder in found.filter(|folder| !uids.contains(&*folder.file_name().to_string_lossy())) {
+            remove_folder(&folder.path());
+        }
+        for pod in pods {
+            let at = PodRef::from_pod(pod);
+            for (container, runs) in find_runs(&self.output_folder(&at)) {
+                self.containers.take_over(&at, &container, runs);
+            }
+        }
+    }
+
+    /// Removes what a pod that no longer exists has left. A pod that a later agent takes over keeps its output.
+    pub(super) fn forget(&self, at: &PodRef, exists: bool) {
+        if !exists && self.config.keep_output {
+            remove_folder(&self.output_folder(at));
+        }
+        self.folders.remove(at);
+        self.containers.remove(at);
     }
 
     /// Returns the file for the output of a container's next run. Returns `None` if logs are not stored.
@@ -353,6 +388,16 @@ impl Agent {
             format!("{stem}.{run}.log")
         };
         Some(LogFile::new(directory.join(name)))
+    }
+}
+
+/// Removes a directory. A pod without output has none.
+fn remove_folder(folder: &Path) {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), %error, "the output of a pod is not removed");
+        }
+        _ => {}
     }
 }
 

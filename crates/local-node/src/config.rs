@@ -39,6 +39,9 @@ pub struct NodeConfig {
     /// True to keep the output of containers until their pods are deleted, for [`Containers`](super::Containers), in the
     /// agent's own directory: at most 50 MiB for each of the last two runs of a container. Default: false.
     pub keep_output: bool,
+    /// The directory for [`keep_output`](Self::keep_output), from which a later agent of the same pods continues. What it
+    /// contains of pods that no longer exist is removed. Default: the agent's own directory, which ends with it.
+    pub output: Option<PathBuf>,
     /// The delays before a container is restarted.
     pub restart_backoff: RestartBackoff,
     /// Functions that change the environment for many pods on one machine, by the value of the pods' label
@@ -93,6 +96,7 @@ impl Default for NodeConfig {
             devices: BTreeMap::new(),
             logs: None,
             keep_output: false,
+            output: None,
             restart_backoff: RestartBackoff::default(),
             adjust_env: BTreeMap::new(),
             grace_cap: None,

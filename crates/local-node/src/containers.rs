@@ -62,6 +62,16 @@ impl ContainerTable {
         })
     }
 
+    /// Adds the output of the runs, by their numbers, of a container that has not run under this agent.
+    pub(super) fn take_over(&self, pod: &PodRef, container: &str, runs: BTreeMap<u64, Arc<StoredOutput>>) {
+        self.with(pod, container, |entry| {
+            entry.runs = runs.last_key_value().map_or(0, |(last, _)| last + 1);
+            let mut newest = runs.into_values().rev();
+            (entry.current, entry.previous) = (newest.next(), newest.next());
+            newest.for_each(|outdated| outdated.remove());
+        });
+    }
+
     pub(super) fn set_launch(&self, pod: &PodRef, container: &str, launch: Option<Launch>) {
         self.with(pod, container, |entry| entry.launch = launch);
     }

@@ -128,6 +128,9 @@ impl Dispatcher {
         for pod in vanished {
             self.on_removed(&pod);
         }
+        if !self.listed {
+            self.agent.take_over_output(&listing);
+        }
         // All addresses are assigned before the first pod looks up the others.
         for pod in listing.iter().filter(|pod| self.is_mine(pod)) {
             self.agent.address(pod);

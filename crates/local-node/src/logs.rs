@@ -172,7 +172,8 @@ pub(super) struct RunLog {
 }
 
 impl RunLog {
-    /// Adds a line. After a failed write, the file is closed.
+    /// Adds a line. After a failed write, the file for the user is closed. Stored output goes on with the first line that
+    /// can be written again.
     ///
     /// # Errors
     /// The first failed write to a file.
@@ -182,9 +183,6 @@ impl RunLog {
         let stored = stored.map_or(Ok(()), |stored| {
             stored.write(stream, &line.bytes, line.ended, Timestamp::now())
         });
-        if stored.is_err() {
-            self.stored = None;
-        }
         self.write_file(line).and(stored)
     }
 

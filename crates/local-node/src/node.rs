@@ -91,6 +91,7 @@ impl Node {
         config.venv = config.venv.map(absolute).transpose()?;
         config.path = config.path.iter().map(absolute).collect::<io::Result<_>>()?;
         config.logs = config.logs.map(absolute).transpose()?;
+        config.output = config.output.map(absolute).transpose()?;
         for directory in config.mounts.values_mut() {
             *directory = absolute(&directory)?;
         }

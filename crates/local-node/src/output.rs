@@ -3,10 +3,11 @@
 //! Each run of a container has files of its own in the pod's folder. A line of such a file is an entry: time, stream,
 //! `F` for a full line or `P` for a piece of one, and the text. The files of a run are bounded: the oldest is removed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -60,6 +61,21 @@ impl StoredOutput {
         })
     }
 
+    /// Returns the output of a run of an earlier agent, in these files.
+    fn found(stem: PathBuf, first_file: u32, last_file: u32) -> Arc<Self> {
+        let output = Self::new(stem);
+        // An agent that was killed may have left the beginning of an entry.
+        let last = fs::read(output.path(last_file)).unwrap_or_default();
+        let end = last.iter().rposition(|byte| *byte == b'\n');
+        output.extent.send_replace(Extent {
+            first_file,
+            last_file,
+            bytes: end.map_or(0, |end| end as u64 + 1),
+            ended: true,
+        });
+        output
+    }
+
     fn path(&self, number: u32) -> PathBuf {
         let mut path = self.stem.clone();
         path.as_mut_os_string().push(format!(".{number}"));
@@ -79,22 +95,54 @@ impl StoredOutput {
     }
 }
 
+/// Returns the outputs in a pod's directory, by container and by number of the run.
+pub(super) fn find_runs(folder: &Path) -> BTreeMap<String, BTreeMap<u64, Arc<StoredOutput>>> {
+    let mut files: BTreeMap<(String, u64), (u32, u32)> = BTreeMap::new();
+    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        // Names of containers have no dots.
+        let parts: Vec<_> = name.to_str().unwrap_or_default().split('.').collect();
+        let [container, run, number] = parts[..] else {
+            continue;
+        };
+        let (Ok(run), Ok(number)) = (run.parse(), number.parse()) else {
+            continue;
+        };
+        let (first, last) = files
+            .entry((container.to_owned(), run))
+            .or_insert((number, number));
+        (*first, *last) = (number.min(*first), number.max(*last));
+    }
+    let mut found: BTreeMap<String, BTreeMap<u64, Arc<StoredOutput>>> = BTreeMap::new();
+    for ((container, run), (first, last)) in files {
+        let output = StoredOutput::found(folder.join(format!("{container}.{run}")), first, last);
+        found.entry(container).or_default().insert(run, output);
+    }
+    found
+}
+
 /// Writes the output of a run. Dropping it marks the end of the output.
 #[derive(Debug)]
 pub(super) struct OutputWriter {
     output: Arc<StoredOutput>,
     file: Option<File>,
+    /// True if the last write failed.
+    fails: bool,
 }
 
 impl OutputWriter {
     pub(super) fn new(output: Arc<StoredOutput>) -> Self {
-        Self { output, file: None }
+        Self {
+            output,
+            file: None,
+            fails: false,
+        }
     }
 
-    /// Adds a line, or with `ended` false a piece of one.
+    /// Adds a line, or with `ended` false a piece of one. A line that cannot be written is dropped.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, for the first time or after a line that could be.
     pub(super) fn write(
         &mut self,
         stream: Stream,
@@ -102,6 +150,18 @@ impl OutputWriter {
         ended: bool,
         now: Timestamp,
     ) -> io::Result<()> {
+        let written = self.append(stream, text, ended, now);
+        let failed_before = std::mem::replace(&mut self.fails, written.is_err());
+        if written.is_err() {
+            // A part of the entry may be in the file.
+            if let Some(file) = self.file.take() {
+                let _ = file.set_len(self.output.extent.borrow().bytes);
+            }
+        }
+        if failed_before { Ok(()) } else { written }
+    }
+
+    fn append(&mut self, stream: Stream, text: &[u8], ended: bool, now: Timestamp) -> io::Result<()> {
         let stream = match stream {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
@@ -128,8 +188,11 @@ impl OutputWriter {
                     fs::create_dir_all(folder)?;
                 }
                 let mut options = OpenOptions::new();
-                options.create(true).write(true).truncate(true).mode(0o600);
-                self.file.insert(options.open(path)?)
+                options.create(true).write(true).truncate(false).mode(0o600);
+                let mut file = options.open(path)?;
+                file.set_len(extent.bytes)?;
+                file.seek(SeekFrom::Start(extent.bytes))?;
+                self.file.insert(file)
             }
         };
         file.write_all(&entry)?;

@@ -114,9 +114,8 @@ impl PodTask {
             FoundPod::New => self.run_containers().await,
         }
         let (agent, at) = (Arc::clone(&self.agent), self.at.clone());
-        self.await_deletion().await;
-        agent.folders.remove(&at);
-        agent.containers.remove(&at);
+        let exists = !self.await_deletion().await;
+        agent.forget(&at, exists);
     }
 
     /// Reports a pod as failed whose processes belonged to another agent and are dead by now.

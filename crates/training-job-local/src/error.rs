@@ -9,6 +9,8 @@ use local_node::NodeError;
 use tokio_rustls::rustls;
 use training_job::FieldErrors;
 
+use crate::data::DataError;
+
 /// The reason that jobs are not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -61,6 +63,9 @@ pub enum RunError {
     /// The API of a local cluster cannot be offered to clients.
     #[error("the API server cannot be started: {0}")]
     Server(#[from] ServerError),
+    /// The directory of a cluster cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// The machine lacks something.
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -1,5 +1,6 @@
 //! The jobs to run, and their kinds.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use training_job_controller::{DynKind, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
-use crate::RunError;
 use crate::cluster::LocalCluster;
+use crate::data::{DataDirectory, Objects};
 use crate::progress::{Progress, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
+use crate::{DataError, RunError, ServerError};
 
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
 /// cluster.
@@ -161,11 +163,26 @@ impl Jobs {
     /// free port if it is 0. The configuration of the node is
     /// changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
     ///
+    /// With `data` the objects and the output of pods are in this directory, and a later cluster continues with them. Pods
+    /// that ran are reported as lost to it, as after a reboot of their node.
+    ///
     /// # Errors
-    /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
-    pub async fn cluster(self, mut config: NodeConfig, port: u16) -> Result<LocalCluster, RunError> {
+    /// The directory cannot be used: see [`DataError`](crate::DataError). The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
+    pub async fn cluster(
+        self,
+        mut config: NodeConfig,
+        port: u16,
+        data: Option<&Path>,
+    ) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
-        let backend = Backend::new(Rules::Evaluated, &kinds, self.accelerators.clone(), &mut config).await?;
+        let mut objects = None;
+        if let Some(data) = data {
+            let directory = DataDirectory::open(data)?;
+            config.output = Some(directory.output());
+            objects = Some(directory.objects()?);
+        }
+        let accelerators = self.accelerators.clone();
+        let backend = Backend::new(Rules::Evaluated, &kinds, accelerators, objects, &mut config).await?;
         config.register = true;
         config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
@@ -189,7 +206,8 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let backend = Backend::new(Rules::LeftOut, &used, self.accelerators.clone(), &mut config).await?;
+        let accelerators = self.accelerators.clone();
+        let backend = Backend::new(Rules::LeftOut, &used, accelerators, None, &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -231,14 +249,34 @@ impl Backend {
         rules: Rules,
         kinds: &[&LocalKind],
         accelerators: Accelerators,
+        objects: Option<Objects>,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
         let cluster = Cluster::builder()
             .auto_namespaces()
             .rules()
             .history(STORED_CHANGES)
-            .stored_kinds()
-            .build();
+            .stored_kinds();
+        let cluster = match objects {
+            // A cluster kills the processes that its pods have left, by their UIDs, so no other cluster has these.
+            Some(_) => cluster.seed(seed()?).build(),
+            None => cluster.build(),
+        };
+        for kind in kinds {
+            for ObjectKind {
+                group,
+                version,
+                kind,
+                plural,
+                ..
+            } in kind.kind.framework.objects.iter().map(|d| d.kind)
+            {
+                cluster.install_missing(Description::new(group, version, kind, plural));
+            }
+        }
+        if let Some(objects) = objects {
+            persist(&cluster, objects)?;
+        }
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options(accelerators));
@@ -250,21 +288,12 @@ impl Backend {
                     .unwrap_or_else(|_| kind.definition_without_rules()),
                 Rules::LeftOut => kind.definition_without_rules(),
             };
-            let created = definitions.create(&PostParams::default(), &definition).await;
-            created.map_err(|error| RunError::Refused {
-                what: kind.name().to_owned(),
-                error,
-            })?;
-            for ObjectKind {
-                group,
-                version,
-                kind,
-                plural,
-                ..
-            } in kind.framework.objects.iter().map(|d| d.kind)
-            {
-                cluster.install_missing(Description::new(group, version, kind, plural));
-            }
+            define(&definitions, definition)
+                .await
+                .map_err(|error| RunError::Refused {
+                    what: kind.name().to_owned(),
+                    error,
+                })?;
             operator = kind.manage(operator);
             config
                 .adjust_env
@@ -278,6 +307,43 @@ impl Backend {
             operator,
         })
     }
+}
+
+fn seed() -> Result<u64, ServerError> {
+    Ok(getrandom::u64().map_err(std::io::Error::from)?)
+}
+
+/// Continues with the objects of an earlier cluster.
+fn persist(cluster: &Cluster, objects: Objects) -> Result<(), DataError> {
+    let path = objects.path().to_owned();
+    let unserved = cluster
+        .persist(objects)
+        .map_err(|error| DataError::of_objects(&path, error))?;
+    if unserved > 0 {
+        tracing::warn!(
+            objects = unserved,
+            "the data has objects of kinds that this program does not serve; they are kept"
+        );
+    }
+    Ok(())
+}
+
+/// Creates a definition, or replaces the one of an earlier cluster.
+async fn define(
+    definitions: &Api<CustomResourceDefinition>,
+    mut definition: CustomResourceDefinition,
+) -> kube::Result<()> {
+    if let Some(known) = definitions.get_opt(&definition.name_any()).await? {
+        definition.metadata.resource_version = known.metadata.resource_version;
+        definition.metadata.finalizers = known.metadata.finalizers;
+        let name = definition.name_any();
+        definitions
+            .replace(&name, &PostParams::default(), &definition)
+            .await?;
+        return Ok(());
+    }
+    definitions.create(&PostParams::default(), &definition).await?;
+    Ok(())
 }
 
 /// Checks a job of a manifest, and returns it with the defaults of its API version.

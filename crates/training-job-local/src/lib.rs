@@ -21,6 +21,7 @@
 //! The processes run under a [`local_node::Node`], whose documentation lists the differences from a cluster.
 
 mod cluster;
+mod data;
 mod error;
 mod event;
 mod jobs;
@@ -28,6 +29,7 @@ mod progress;
 mod run;
 
 pub use cluster::LocalCluster;
+pub use data::DataError;
 pub use error::{RunError, ServerError};
 pub use event::RunEvent;
 pub use jobs::Jobs;

@@ -9,12 +9,13 @@ use training_job_testbed::cluster::repository;
 const ORDER: [&str; 6] = ["api", "job", "validate", "render", "admission", "plan"];
 
 /// The modules of the in-memory API, in the same order.
-const MEMORY: [&str; 11] = [
+const MEMORY: [&str; 12] = [
     "object",
     "kinds",
     "table",
     "request",
     "store",
+    "storage",
     "subresource",
     "server",
     "verbs",

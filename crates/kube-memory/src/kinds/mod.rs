@@ -327,7 +327,7 @@ impl Description {
 type Plurals = BTreeMap<String, (usize, usize)>;
 
 /// The kinds that are served, by group, version and plural.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
     paths: BTreeMap<String, BTreeMap<String, Plurals>>,
     /// The numbers of kinds by group and kind, for owner references.

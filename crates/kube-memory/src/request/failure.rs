@@ -57,6 +57,12 @@ impl Failure {
         Box::new(Self::new(500, "", message.into()))
     }
 
+    /// A change that cannot be stored. It has not been made.
+    pub(crate) fn not_stored(error: &std::io::Error) -> Box<Self> {
+        let message = format!("the change is not made, because it cannot be stored: {error}");
+        Box::new(Self::new(500, "InternalError", message))
+    }
+
     /// A text that is not a number, in the words of Go's `strconv`.
     pub(crate) fn no_number(code: u16, function: &str, text: &str) -> Box<Self> {
         let reason = if code == 400 { "BadRequest" } else { "" };

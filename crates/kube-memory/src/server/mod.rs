@@ -1,7 +1,10 @@
 //! The synchronous core: one request, one response.
 
+pub(crate) mod commit;
 pub(crate) mod discovery;
 pub(crate) mod reviews;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
@@ -15,6 +18,7 @@ use crate::request::{
     Form, Request,
     failure::{ApiResult, Failure},
 };
+use crate::storage::Storage;
 use crate::store::{
     Store,
     object::{Object, encode, encode_in_version, metadata_only},
@@ -46,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) addresses: u32,
     pub(crate) next_watch: u64,
     pub(crate) subresources: Subresources,
+    pub(crate) storage: Option<Box<dyn Storage>>,
 }
 
 /// A response: either complete, or a watch to read from.
@@ -83,6 +88,7 @@ impl Server {
             addresses: 0,
             next_watch: 0,
             subresources: Subresources::new(),
+            storage: None,
         };
         for kind in kinds::built_in() {
             server.install(kind);
@@ -99,7 +105,7 @@ impl Server {
     }
 
     pub(crate) fn install(&mut self, kind: Kind) {
-        let id = self.store.registry.add(kind);
+        let id = Arc::make_mut(&mut self.store.registry).add(kind);
         // The table must exist before the first watch.
         let _ = self.store.table_mut(id);
     }
@@ -139,8 +145,10 @@ impl Server {
     }
 
     /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
+    /// Stores the changes of both.
     pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> ServerResponse {
         self.store.now = now;
+        let kinds = self.kinds_to_restore();
         let response = match self.route(request, now) {
             Ok(response) => response,
             Err(failure) => ServerResponse::failure(&failure),
@@ -151,7 +159,11 @@ impl Server {
         if request.method != Method::GET {
             self.count_quotas();
         }
-        response
+        match self.commit(kinds) {
+            // A read returns objects that were stored before.
+            Err(failure) if request.method != Method::GET => ServerResponse::failure(&failure),
+            _ => response,
+        }
     }
 
     fn route(&mut self, request: &Request, now: Timestamp) -> ApiResult<ServerResponse> {
@@ -287,7 +299,7 @@ impl Server {
     pub(crate) fn served_subresource(
         &self,
         request: &Request,
-    ) -> ApiResult<Option<(Subresource, std::sync::Arc<Object>)>> {
+    ) -> ApiResult<Option<(Subresource, Arc<Object>)>> {
         let path = &request.path;
         let name = path.subresource.as_deref().unwrap_or_default();
         let key = (path.plural.clone(), name.to_owned());
@@ -302,12 +314,7 @@ impl Server {
     }
 
     /// Returns the object that a path names.
-    pub(crate) fn find(
-        &self,
-        request: &Request,
-        target: &Target,
-        name: &str,
-    ) -> ApiResult<&std::sync::Arc<Object>> {
+    pub(crate) fn find(&self, request: &Request, target: &Target, name: &str) -> ApiResult<&Arc<Object>> {
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         self.store
             .get(target.id, namespace, name)

@@ -43,12 +43,16 @@ pub(crate) struct Table {
     pub(crate) watches: BTreeMap<u64, Watch>,
 }
 
+/// A change that is not stored yet, with its kind.
+pub(crate) type Deferred = (Target, Arc<Change>);
+
 /// A function that is called with every change when it is stored.
 pub(crate) type Observer = Box<dyn FnMut(&Store, &Change) + Send>;
 
 #[derive(Default)]
 pub(crate) struct Store {
-    pub(crate) registry: Registry,
+    /// Shared, so that the kinds before a request can be restored.
+    pub(crate) registry: Arc<Registry>,
     tables: Vec<Table>,
     version: u64,
     /// The number of stored changes of each kind.
@@ -59,6 +63,8 @@ pub(crate) struct Store {
     /// The queue of the garbage collector.
     pub(crate) garbage: VecDeque<ObjectKey>,
     observers: Vec<Observer>,
+    /// The changes that watches and observers do not get before they are stored, if there is a storage.
+    deferred: Option<Vec<Deferred>>,
     /// The tasks to wake when the store is no longer locked.
     pub(crate) wakers: Vec<Waker>,
     /// The time of the present request, for the ages in tables.
@@ -265,16 +271,7 @@ impl Store {
         let object = Object::new(old.document().clone(), self.version, None).made_by(Action::Deleted);
         let object = Arc::new(object);
         let key = key(target, old);
-        if let Some(table) = self.table_mut(target.id)
-            && let Some(names) = table.objects.get_mut(old.namespace())
-        {
-            names.remove(old.name());
-            if names.is_empty() {
-                table.objects.remove(old.namespace());
-            }
-        }
-        self.unindex_owners(old, &key);
-        self.uids.remove(old.uid());
+        self.drop_object(old, &key);
         if let Some(keys) = self.dependents.get(old.uid()) {
             self.garbage.extend(keys.iter().cloned());
         }
@@ -304,6 +301,19 @@ impl Store {
                 });
             }
         }
+    }
+
+    fn drop_object(&mut self, object: &Object, key: &ObjectKey) {
+        if let Some(table) = self.table_mut(key.kind)
+            && let Some(names) = table.objects.get_mut(object.namespace())
+        {
+            names.remove(object.name());
+            if names.is_empty() {
+                table.objects.remove(object.namespace());
+            }
+        }
+        self.unindex_owners(object, key);
+        self.uids.remove(object.uid());
     }
 
     fn put(&mut self, object: &Arc<Object>, key: &ObjectKey) {
@@ -354,6 +364,14 @@ impl Store {
 
     fn record(&mut self, target: &Target, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let change = Arc::new(Change::new(target.kind.clone(), object, previous));
+        match &mut self.deferred {
+            Some(deferred) => deferred.push((target.clone(), change)),
+            None => self.publish(target, change),
+        }
+    }
+
+    /// Adds a change to the history, and passes it to watches and observers.
+    pub(crate) fn publish(&mut self, target: &Target, change: Arc<Change>) {
         let (limit, now) = (self.history_limit, self.now);
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(target.id) {
@@ -373,6 +391,34 @@ impl Store {
             observer(self, &change);
         }
         self.observers = observers;
+    }
+
+    /// Makes later changes wait for [`publish`](Self::publish).
+    pub(crate) fn defer_changes(&mut self) {
+        self.deferred.get_or_insert_default();
+    }
+
+    /// Removes and returns the changes that wait, oldest first.
+    pub(crate) fn take_deferred(&mut self) -> Vec<Deferred> {
+        self.deferred.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Reverts changes that were not published. They must be the newest.
+    pub(crate) fn revert(&mut self, changes: Vec<Deferred>) {
+        for (target, change) in changes.into_iter().rev() {
+            self.version = change.resource_version().saturating_sub(1);
+            let key = key(&target, &change.object);
+            match change.action() {
+                Action::Deleted => {}
+                Action::Added => self.drop_object(&change.object, &key),
+                Action::Modified => self.unindex_owners(&change.object, &key),
+            }
+            if let Some(previous) = &change.previous {
+                self.uids.insert(previous.uid().to_owned(), key.clone());
+                self.index_owners(previous, &key);
+                self.put(previous, &key);
+            }
+        }
     }
 
     /// Returns the changes of a kind after a version, oldest first. The error is the oldest known version.
@@ -419,7 +465,7 @@ impl Store {
 
     /// Removes a kind with its history, and ends its watches.
     pub(crate) fn remove_kind(&mut self, id: usize) {
-        self.registry.remove(id);
+        Arc::make_mut(&mut self.registry).remove(id);
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(id) {
             for watch in table.watches.values_mut() {

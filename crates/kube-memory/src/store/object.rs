@@ -223,6 +223,10 @@ impl Change {
         self.object.action
     }
 
+    pub(crate) fn is_removal(&self) -> bool {
+        self.action() == Action::Deleted
+    }
+
     /// Returns the resource's name in paths, for example `pods`.
     #[must_use]
     pub fn plural(&self) -> &str {

@@ -9,7 +9,7 @@ use crate::Description;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-fn definition() -> Value {
+pub(super) fn definition() -> Value {
     let schema = json!({
         "type": "object",
         "properties": {

@@ -7,6 +7,7 @@ mod determinism;
 mod lists;
 mod objects;
 mod patches;
+mod storage;
 mod watches;
 
 use std::time::Duration;

@@ -12,16 +12,17 @@ use crate::report::retries;
 const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl PodTask {
-    /// Delivers the final status, and removes the pod from the API once it is being deleted.
-    pub(super) async fn await_deletion(mut self) {
+    /// Delivers the final status, and removes the pod from the API once it is being deleted. Returns false if the agent
+    /// stops before.
+    pub(super) async fn await_deletion(mut self) -> bool {
         if self.shutting_down {
-            let _ = tokio::time::timeout(FINAL_STATUS_TIMEOUT, self.deliver_final_status()).await;
-            return;
+            let delivered = tokio::time::timeout(FINAL_STATUS_TIMEOUT, self.deliver_final_status()).await;
+            return delivered.is_ok() && (self.deleted || self.gone);
         }
         // The final status is delivered first, because the user who deletes the pod may want to see how it ended.
         loop {
             if self.gone {
-                return;
+                return true;
             }
             tokio::select! {
                 () = self.reporter.delivered() => break,
@@ -30,7 +31,7 @@ impl PodTask {
         }
         while !self.deleted {
             if self.gone || self.shutting_down {
-                return;
+                return self.gone;
             }
             let command = self.commands.recv().await;
             self.handle_after_end(command);
@@ -39,8 +40,8 @@ impl PodTask {
         let mut delete = pin!(delete);
         loop {
             tokio::select! {
-                () = &mut delete => return,
-                command = self.commands.recv() => if matches!(command, None | Some(Command::Gone)) { return },
+                () = &mut delete => return true,
+                command = self.commands.recv() => if matches!(command, None | Some(Command::Gone)) { return true },
             }
         }
     }

@@ -1,6 +1,6 @@
 //! kubectl on `local cluster`, and on the real API server where both can answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use training_job_testbed::cluster::{Background, ControlPlane, Output, Program};
@@ -15,6 +15,11 @@ pub(super) struct Local {
 
 impl Local {
     pub(super) async fn start(name: &str) -> Self {
+        Self::start_with(name, None).await
+    }
+
+    /// Starts a cluster, with its data in a directory if one is given.
+    async fn start_with(name: &str, data: Option<&Path>) -> Self {
         let real = ControlPlane::shared().await;
         real.install_crds().await;
         let namespace = real.namespace(name).await;
@@ -22,7 +27,8 @@ impl Local {
         let cluster = real.spawn(
             Program::new(env!("CARGO_BIN_EXE_training-operator"))
                 .args(["local", "cluster", "--kubeconfig"])
-                .args([&kubeconfig]),
+                .args([&kubeconfig])
+                .args(data.map(|data| [Path::new("--data"), data]).into_iter().flatten()),
         );
         cluster.wait_for_line("cluster ready").await;
         Self {
@@ -245,4 +251,66 @@ async fn kubectl_prints_the_same_as_on_a_real_api_server() {
         local.same(&["create", "-f", "-"], &job).await;
     }
     local.stop().await;
+}
+
+const GATED: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "short"}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "a", "image": "none", "command": ["/bin/echo", "kept"]}]}},
+    {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "long"}, "spec":
+        {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "restartPolicy": "OnFailure", "template": {"spec":
+            {"containers": [{"name": "pytorch", "image": "none", "command": ["/bin/sh", "-c",
+                "until [ -e GATE ]; do sleep 0.1; done"]}]}}}}}}]}"#;
+
+#[tokio::test]
+async fn objects_and_output_outlive_a_killed_cluster() {
+    let data = std::env::temp_dir().join(format!("local-data-{}", std::process::id()));
+    let local = Local::start_with("local-data", Some(&data)).await;
+    let gate = local.real.directory().join("gate-of-data");
+    let objects = GATED.replace("GATE", gate.to_str().unwrap());
+    local
+        .kubectl(&["apply", "--validate=false", "-f", "-"], &objects)
+        .await
+        .success();
+    let succeeded = "--for=jsonpath={.status.phase}=Succeeded";
+    local
+        .run(&["wait", "pod/short", succeeded, "--timeout=60s"])
+        .await;
+    let running = "--for=jsonpath={.status.phase}=Running";
+    let workers = [
+        "wait",
+        "pod/long-worker-0",
+        "pod/long-worker-1",
+        running,
+        "--timeout=60s",
+    ];
+    local.run(&workers).await;
+    let uids = [
+        "get",
+        "pod/short",
+        "pytorchjob/long",
+        "-o",
+        "jsonpath={.items[*].metadata.uid}",
+    ];
+    let before = local.run(&uids).await;
+    local.cluster.signal(Signal::KILL);
+    assert_ne!(local.cluster.exit_code().await, 0);
+
+    let namespace = local.namespace;
+    let local = Local {
+        namespace,
+        ..Local::start_with("local-data", Some(&data)).await
+    };
+    assert_eq!(local.run(&uids).await, before);
+    assert_eq!(local.run(&["logs", "short"]).await, "kept\n");
+    let restarted = "--for=jsonpath={.status.restartCount}=1";
+    local
+        .run(&["wait", "pytorchjob/long", restarted, "--timeout=60s"])
+        .await;
+    std::fs::write(&gate, "").unwrap();
+    let ended = "--for=condition=Succeeded";
+    local
+        .run(&["wait", "pytorchjob/long", ended, "--timeout=60s"])
+        .await;
+    local.stop().await;
+    std::fs::remove_dir_all(data).unwrap();
 }

@@ -28,6 +28,11 @@ listens on a loopback address, and needs the token of the kubeconfig, which only
 All objects are in memory and end with the process. Output of pods is printed here, and kept for
 kubectl logs until the pod is deleted, 50 MiB for each run of a container.
 
+With --data DIR both outlive the process, however it ends: a change is stored before it is answered. The
+processes of pods do not: at the next start their pods have failed, as after a reboot of a node, and the
+jobs restart by their policies. On a full disk, changes are refused until there is room again. A power
+failure may take the last changes away. DIR is for one cluster at a time, and only you can read it.
+
 Limits: kubectl exec and attach have no terminal (-t) and need kubectl 1.31 or later; there is no
 port-forward, no metrics (kubectl top) and no authorization: the token may do everything. Rules of
 definitions are evaluated, except those with functions of quantities, URLs, addresses, semantic versions
@@ -35,6 +40,7 @@ or times. Clients must send JSON for pods, not protobuf.
 
 Examples:
   {program} local cluster --venv .venv --workdir ~/src/model
+  {program} local cluster --data ~/.cache/jobs
   {program} local cluster --merge --port 6443
   kubectl --context {program}-local get pods
   {program} local cluster --kubeconfig local.yaml
@@ -64,6 +70,11 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workdir: PathBuf,
 
+    /// Keep all objects, and the output of pods, in this directory, and continue with them at the next start [default: they
+    /// end with the process]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
     #[command(flatten)]
     pub processes: ProcessArgs,
 
@@ -83,7 +94,7 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
         None => default_path()?,
     };
     let mut file = KubeconfigFile::create(path)?;
-    let mut cluster = jobs.cluster(config, args.port).await?;
+    let mut cluster = jobs.cluster(config, args.port, args.data.as_deref()).await?;
     file.write(cluster.kubeconfig())?;
     // Removes the context at its end.
     let mut _merged = None;
