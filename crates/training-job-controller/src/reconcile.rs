@@ -162,6 +162,9 @@ impl<J: TrainingJob> JobReconciler<J> {
             state,
         };
 
+        let is_offered = !reconcile.stored_status.is_finished()
+            || context.offer_finished(job, &reconcile.stored_status, &observation.children);
+
         // Plan.
         let mut plan = reconcile.plan(&observation.children);
         context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
@@ -194,7 +197,13 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         let written = reconcile.write_status(&next_plan).await;
         reconcile.send_events(&applied, &next_plan, &written);
-        requeue::decide(context, &applied, &next_plan, written)
+        match requeue::decide(context, &applied, &next_plan, written) {
+            Next::Done(due) if !is_offered => {
+                let again = Instant::now() + MAX_SLEEP;
+                Next::Done(Some(due.map_or(again, |due| due.min(again))))
+            }
+            next => next,
+        }
     }
 }
 

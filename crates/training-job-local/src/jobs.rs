@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
 use training_job::{Accelerators, FieldErrors, ObjectKind, TrainingJob};
-use training_job_controller::{DynKind, Operator, Options};
+use training_job_controller::{DynKind, FinishedJobs, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
@@ -38,6 +38,7 @@ pub struct Jobs {
     /// The ConfigMaps and Secrets.
     config: Vec<DynamicObject>,
     accelerators: Accelerators,
+    finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
 
 #[derive(Debug)]
@@ -149,6 +150,21 @@ impl Jobs {
         self
     }
 
+    /// Sets what keeps the jobs of a [`cluster`](Self::cluster) that have finished.
+    #[must_use]
+    pub fn finished_jobs(mut self, finished_jobs: Arc<dyn FinishedJobs>) -> Self {
+        self.finished_jobs = Some(finished_jobs);
+        self
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
+        options.settings.accelerators = Arc::new(self.accelerators.clone());
+        options.finished_jobs.clone_from(&self.finished_jobs);
+        options
+    }
+
     fn known(&self) -> String {
         let known: Vec<_> = self.kinds.iter().map(|k| k.kind.name()).collect();
         known.join(", ")
@@ -162,7 +178,7 @@ impl Jobs {
     /// The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
     pub async fn cluster(self, mut config: NodeConfig, port: u16) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
-        let backend = Backend::new(Rules::Evaluated, &kinds, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::Evaluated, &kinds, self.options(), &mut config).await?;
         config.register = true;
         config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
@@ -186,7 +202,7 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let backend = Backend::new(Rules::LeftOut, &used, self.accelerators.clone(), &mut config).await?;
+        let backend = Backend::new(Rules::LeftOut, &used, self.options(), &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -227,13 +243,13 @@ impl Backend {
     async fn new(
         rules: Rules,
         kinds: &[&LocalKind],
-        accelerators: Accelerators,
+        options: Options,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
         let cluster = Cluster::builder().auto_namespaces().rules().build();
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-        let mut operator = Operator::new(client.clone(), options(accelerators));
+        let mut operator = Operator::new(client.clone(), options);
         for LocalKind { kind, adjust_env } in kinds {
             let definition = match rules {
                 // A definition without rules is served if they cannot be made: the operator checks its jobs too.
@@ -335,11 +351,4 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     }
     let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
     Finding::locate(file, Severity::Error, document, errors)
-}
-
-fn options(accelerators: Accelerators) -> Options {
-    let mut options = Options::default();
-    options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
-    options.settings.accelerators = Arc::new(accelerators);
-    options
 }

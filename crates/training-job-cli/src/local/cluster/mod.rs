@@ -14,6 +14,7 @@ use super::processes::ProcessArgs;
 use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
+use crate::history::{Limits, keep};
 use crate::kinds::Kinds;
 
 use kubeconfig::{KubeconfigFile, default_path};
@@ -60,6 +61,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
 
+    /// Keep the stories of finished jobs in this directory, for `kubectl training report` and `list --finished`; at most 1,000
+    /// stories, 256 MiB and 30 days
+    #[arg(long, value_name = "DIR")]
+    pub history: Option<PathBuf>,
+
     /// The directory in which the processes start; a relative `workingDir` of a container is resolved against it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workdir: PathBuf,
@@ -83,6 +89,10 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
         None => default_path()?,
     };
     let mut file = KubeconfigFile::create(path)?;
+    let jobs = match &args.history {
+        Some(directory) => jobs.finished_jobs(keep(directory, Limits::default(), kinds)?),
+        None => jobs,
+    };
     let mut cluster = jobs.cluster(config, args.port).await?;
     file.write(cluster.kubeconfig())?;
     // Removes the context at its end.
