@@ -77,9 +77,7 @@ impl FinishedJob {
             object
                 .entry("apiVersion")
                 .or_insert_with(|| self.api_version.clone().into());
-            object
-                .entry("kind")
-                .or_insert_with(|| self.kind.clone().into());
+            object.entry("kind").or_insert_with(|| self.kind.clone().into());
         }
         object
     }
@@ -92,5 +90,9 @@ fn finished_at(status: &JobStatus) -> Option<Timestamp> {
         .into_iter()
         .filter(|end| status.is(*end))
         .filter_map(|end| status.condition(end)?.last_transition_time.as_ref());
-    status.completion_time.as_ref().or_else(|| ends.next()).map(|time| time.0)
+    status
+        .completion_time
+        .as_ref()
+        .or_else(|| ends.next())
+        .map(|time| time.0)
 }

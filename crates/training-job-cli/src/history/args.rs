@@ -41,7 +41,11 @@ impl HistoryArgs {
     /// # Errors
     /// Files cannot be written to the directory.
     pub(crate) fn keeper(&self, kinds: &Kinds) -> anyhow::Result<Option<Arc<dyn FinishedJobs>>> {
-        let Some(directory) = self.history.as_deref().filter(|path| !path.as_os_str().is_empty()) else {
+        let Some(directory) = self
+            .history
+            .as_deref()
+            .filter(|path| !path.as_os_str().is_empty())
+        else {
             return Ok(None);
         };
         let limits = Limits {
@@ -70,14 +74,22 @@ pub(crate) fn keep(path: &Path, limits: Limits, kinds: &Kinds) -> anyhow::Result
 /// Parses a size such as `256Mi`.
 fn bytes(text: &str) -> Result<u64, String> {
     let amount = kube_schema::quantity::amount(text).filter(|amount| (1.0..1e15).contains(amount));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
-    amount.map(|amount| amount as u64).ok_or_else(|| "must be a size such as 256Mi or 1Gi".to_owned())
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was checked"
+    )]
+    amount
+        .map(|amount| amount as u64)
+        .ok_or_else(|| "must be a size such as 256Mi or 1Gi".to_owned())
 }
 
 /// Parses a time such as `720h`.
 fn age(text: &str) -> Result<Duration, String> {
     let span = text.parse::<jiff::SignedDuration>().ok();
-    let age = span.and_then(|span| Duration::try_from(span).ok()).filter(|age| !age.is_zero());
+    let age = span
+        .and_then(|span| Duration::try_from(span).ok())
+        .filter(|age| !age.is_zero());
     age.ok_or_else(|| "must be a time such as 72h or 90m".to_owned())
 }
 

@@ -90,12 +90,23 @@ mod tests {
     #[test]
     fn the_oldest_go_first_for_each_bound() {
         assert_eq!(split(&[(3, 1), (1, 1), (2, 1)], 10), (vec![1, 2, 3], vec![]));
-        assert_eq!(split(&[(3, 1), (1, 1), (4, 1), (2, 1)], 10), (vec![2, 3, 4], vec![1]));
+        assert_eq!(
+            split(&[(3, 1), (1, 1), (4, 1), (2, 1)], 10),
+            (vec![2, 3, 4], vec![1])
+        );
         assert_eq!(split(&[(1, 40), (2, 40), (3, 40)], 10), (vec![2, 3], vec![1]));
-        assert_eq!(split(&[(1, 1), (2, 101), (3, 1)], 10), (vec![3], vec![1, 2]), "one that is too large");
+        assert_eq!(
+            split(&[(1, 1), (2, 101), (3, 1)], 10),
+            (vec![3], vec![1, 2]),
+            "one that is too large"
+        );
         assert_eq!(split(&[(9, 1), (10, 1), (11, 1)], 60), (vec![10, 11], vec![9]));
         assert_eq!(split(&[(1, 1)], 1_000), (vec![], vec![1]));
-        assert_eq!(split(&[(2_000, 1)], 1_000), (vec![2_000], vec![]), "a clock that was set back");
+        assert_eq!(
+            split(&[(2_000, 1)], 1_000),
+            (vec![2_000], vec![]),
+            "a clock that was set back"
+        );
     }
 
     #[test]

@@ -67,12 +67,20 @@ pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
         Vec::new()
     });
     let api = Api::<Pod>::namespaced(client.clone(), job.namespace());
-    let failed = pods.iter().filter_map(|pod| Some((pod.metadata.name.clone()?, failed_container(pod)?)));
-    let cause = job.status.failure.as_ref().and_then(|failure| failure.pod.clone());
+    let failed = pods
+        .iter()
+        .filter_map(|pod| Some((pod.metadata.name.clone()?, failed_container(pod)?)));
+    let cause = job
+        .status
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.pod.clone());
     let mut failed: Vec<(String, LogParams)> = failed.collect();
     failed.sort_by_key(|(name, _)| Some(name) != cause.as_ref());
     failed.truncate(MAX_LOGS);
-    let reads = failed.iter().map(async |(name, parameters)| (name, api.logs(name, parameters).await));
+    let reads = failed
+        .iter()
+        .map(async |(name, parameters)| (name, api.logs(name, parameters).await));
     let mut logs = Vec::new();
     for (name, read) in join_all(reads).await {
         match read {
@@ -82,7 +90,12 @@ pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
             Err(_) => {}
         }
     }
-    Collected { pods, events, logs, denied }
+    Collected {
+        pods,
+        events,
+        logs,
+        denied,
+    }
 }
 
 /// Returns the objects of a list, or whether it is not allowed.
@@ -90,7 +103,10 @@ async fn list<K>(client: &Client, namespace: &str, parameters: &ListParams) -> R
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    match Api::<K>::namespaced(client.clone(), namespace).list(parameters).await {
+    match Api::<K>::namespaced(client.clone(), namespace)
+        .list(parameters)
+        .await
+    {
         Ok(objects) => Ok(objects.items),
         Err(error) => Err(matches!(error, kube::Error::Api(status) if status.code == 403)),
     }
@@ -99,7 +115,11 @@ where
 /// Returns the parameters for the log of the container that failed.
 fn failed_container(pod: &Pod) -> Option<LogParams> {
     let status = pod.status.as_ref()?;
-    let containers = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    let containers = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .flatten();
     let has_failed = |state: &Option<ContainerState>| {
         let ended = state.as_ref().and_then(|state| state.terminated.as_ref());
         ended.is_some_and(|ended| ended.exit_code != 0)
@@ -121,7 +141,13 @@ fn failed_container(pod: &Pod) -> Option<LogParams> {
 }
 
 /// Returns the story of a job, from what was read and what the controller knew at the job's end.
-pub(super) fn story(kind: &Kind, job: &StoredJob, children: &Observed, read: &Collected, now: Timestamp) -> Story {
+pub(super) fn story(
+    kind: &Kind,
+    job: &StoredJob,
+    children: &Observed,
+    read: &Collected,
+    now: Timestamp,
+) -> Story {
     let mut recorder = Recorder::new(kind.framework.keys(), &job.object);
     for pod in known_pods(kind, job, children) {
         let is_gone = !read.pods.iter().any(|read| read.metadata.uid == pod.metadata.uid);
@@ -198,7 +224,10 @@ fn of_record(
             })
             .collect()
     };
-    let starts = record.containers.iter().flat_map(|container| [&container.last, &container.ended]);
+    let starts = record
+        .containers
+        .iter()
+        .flat_map(|container| [&container.last, &container.ended]);
     let start = starts.flatten().filter_map(|end| end.started_at).min();
     Pod {
         metadata: ObjectMeta {
@@ -206,11 +235,13 @@ fn of_record(
             uid: Some(record.uid.clone()),
             labels: Some(labels),
             creation_timestamp: start.or(created).map(Time),
-            annotations: Some([(
-                training_job::api::labels::RESTART_ATTEMPT.to_owned(),
-                record.attempt.to_string(),
-            )]
-            .into()),
+            annotations: Some(
+                [(
+                    training_job::api::labels::RESTART_ATTEMPT.to_owned(),
+                    record.attempt.to_string(),
+                )]
+                .into(),
+            ),
             deletion_timestamp: record.deletion.map(|deletion| Time(deletion.requested)),
             ..ObjectMeta::default()
         },

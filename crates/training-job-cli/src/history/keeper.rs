@@ -71,7 +71,10 @@ impl Keeper {
                 limits,
                 state: Mutex::default(),
             }),
-            kinds: kinds.iter().map(|kind| (kind.name().to_owned(), kind.clone())).collect(),
+            kinds: kinds
+                .iter()
+                .map(|kind| (kind.name().to_owned(), kind.clone()))
+                .collect(),
             queue,
             queued: tokio::sync::Mutex::new(queued),
             denied: Mutex::default(),
@@ -88,7 +91,9 @@ impl Keeper {
         let stored = spawn_blocking(move || StoredJob::of_value(&of_kind, job.object()));
         let written = async {
             let stored = stored.await.map_err(io::Error::other)?;
-            let read = timeout(READ_TIMEOUT, collect(client, &stored)).await.unwrap_or_default();
+            let read = timeout(READ_TIMEOUT, collect(client, &stored))
+                .await
+                .unwrap_or_default();
             self.report_denied(&read.denied);
             let kept = self.kept.clone();
             let write = move || {
@@ -125,14 +130,21 @@ impl Keeper {
 impl Kept {
     /// Reads which stories the directory has. The jobs of an earlier term that were not completed are tried again.
     fn begin(&self) {
-        let read = self.directory.remove_parts().and_then(|()| self.directory.entries());
+        let read = self
+            .directory
+            .remove_parts()
+            .and_then(|()| self.directory.entries());
         let entries = read.unwrap_or_else(|error| {
             tracing::error!(problem = %error, "failed to read the directory of the history");
             Vec::new()
         });
         {
             let mut state = self.state();
-            state.tried = entries.iter().filter_map(|entry| uid_of(&entry.file)).map(str::to_owned).collect();
+            state.tried = entries
+                .iter()
+                .filter_map(|entry| uid_of(&entry.file))
+                .map(str::to_owned)
+                .collect();
             state.entries = entries;
         }
         self.remove_surplus();
@@ -152,7 +164,10 @@ impl Kept {
             let removed = self.limits.remove_surplus(&mut state.entries, Timestamp::now());
             let is_full = state.entries.len() >= self.limits.jobs;
             let oldest = state.entries.first().filter(|_| is_full).map(|entry| entry.at);
-            state.removed = state.removed.max(removed.last().map(|entry| entry.at)).max(oldest);
+            state.removed = state
+                .removed
+                .max(removed.last().map(|entry| entry.at))
+                .max(oldest);
             for uid in removed.iter().filter_map(|entry| uid_of(&entry.file)) {
                 // The time of its end excludes the job from now on.
                 state.tried.remove(uid);
@@ -168,7 +183,10 @@ impl Kept {
 
     fn report(&self, metrics: &Metrics) {
         let state = self.state();
-        metrics.history_has(state.entries.len(), state.entries.iter().map(|entry| entry.bytes).sum());
+        metrics.history_has(
+            state.entries.len(),
+            state.entries.iter().map(|entry| entry.bytes).sum(),
+        );
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -191,7 +209,11 @@ impl FinishedJobs for Keeper {
         if is_added {
             let mut state = self.kept.state();
             if state.tried.len() >= state.entries.len() + MAX_FAILED {
-                let kept = state.entries.iter().filter_map(|entry| uid_of(&entry.file)).map(str::to_owned);
+                let kept = state
+                    .entries
+                    .iter()
+                    .filter_map(|entry| uid_of(&entry.file))
+                    .map(str::to_owned);
                 state.tried = kept.collect();
             }
             state.tried.insert(uid);
@@ -227,6 +249,8 @@ impl FinishedJobs for Keeper {
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("directory", &self.kept.directory).finish_non_exhaustive()
+        f.debug_struct("Keeper")
+            .field("directory", &self.kept.directory)
+            .finish_non_exhaustive()
     }
 }

@@ -110,7 +110,11 @@ pub(crate) struct JobRow {
 fn roles_of(story: &Story) -> Vec<RoleCount> {
     let mut roles: Vec<RoleCount> = Vec::new();
     for replica in &story.replicas {
-        let phase = replica.pods.last().map(|pod| pod.phase.as_str()).unwrap_or_default();
+        let phase = replica
+            .pods
+            .last()
+            .map(|pod| pod.phase.as_str())
+            .unwrap_or_default();
         let (succeeded, failed) = (i32::from(phase == "Succeeded"), i32::from(phase == "Failed"));
         match roles.last_mut().filter(|role| role.role == replica.role) {
             Some(role) => {
@@ -335,5 +339,8 @@ pub(super) fn deleted(
         let kind = kinds.iter().find(|kind| kind.name() == story.kind)?;
         (!current.contains(story.uid.as_str())).then(|| JobRow::of_story(story, &kind.resource, now))
     };
-    Ok(history::read(directory, namespace, None)?.iter().filter_map(row).collect())
+    Ok(history::read(directory, namespace, None)?
+        .iter()
+        .filter_map(row)
+        .collect())
 }

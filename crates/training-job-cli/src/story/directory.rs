@@ -104,7 +104,13 @@ impl Directory {
 }
 
 fn create(file: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(b"{}")
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(file)?
+        .write_all(b"{}")
 }
 
 fn entries(path: &Path) -> io::Result<Vec<Entry>> {
@@ -121,7 +127,11 @@ fn entries(path: &Path) -> io::Result<Vec<Entry>> {
             Ok(meta) if meta.is_file() => entries.push(Entry {
                 file,
                 bytes: meta.len(),
-                at: meta.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default(),
+                at: meta
+                    .modified()
+                    .ok()
+                    .and_then(|at| Timestamp::try_from(at).ok())
+                    .unwrap_or_default(),
             }),
             // The file was removed meanwhile, or is none.
             _ => {}
@@ -133,7 +143,11 @@ fn entries(path: &Path) -> io::Result<Vec<Entry>> {
 /// Returns `NAMESPACE.NAME.KIND.UID.json`.
 fn file_name(story: &Story) -> String {
     let (prefix, uid) = (prefix(&story.namespace, &story.name), safe(&story.uid, MAX_NAME));
-    format!("{prefix}{}.{}{SUFFIX}", safe(&story.kind, 40).replace('.', "_"), uid.replace('.', "_"))
+    format!(
+        "{prefix}{}.{}{SUFFIX}",
+        safe(&story.kind, 40).replace('.', "_"),
+        uid.replace('.', "_")
+    )
 }
 
 /// Returns the beginning of the names of files for jobs of this name.
@@ -144,7 +158,15 @@ fn prefix(namespace: &str, name: &str) -> String {
 /// Returns a text without characters that a name in Kubernetes cannot have, such as a slash.
 fn safe(text: &str, max: usize) -> String {
     let chars = text.chars().take(max);
-    chars.map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect()
+    chars
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '.' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 /// Returns the UID in the name of a story's file.
@@ -179,7 +201,8 @@ pub(crate) fn read(path: &Path, namespace: Option<&str>, name: Option<&str>) -> 
             continue;
         }
         match read_story(&path.join(&entry.file)) {
-            Ok(story) => {
+            Ok(None) => {}
+            Ok(Some(story)) => {
                 let is_wanted = namespace.is_none_or(|namespace| story.namespace == namespace)
                     && name.is_none_or(|name| story.name == name);
                 if is_wanted {
@@ -189,13 +212,21 @@ pub(crate) fn read(path: &Path, namespace: Option<&str>, name: Option<&str>) -> 
             Err(problem) => found.problems.push(format!("{}: {problem}", entry.file)),
         }
     }
-    found.stories.sort_by_key(|story| std::cmp::Reverse(story.finished_at));
+    found
+        .stories
+        .sort_by_key(|story| std::cmp::Reverse(story.finished_at));
     Ok(found)
 }
 
-fn read_story(file: &Path) -> Result<Story, String> {
+/// Reads a story. Returns `None` if it was removed meanwhile.
+fn read_story(file: &Path) -> Result<Option<Story>, String> {
     let mut text = String::new();
-    let file = File::open(file).map_err(|error| error.to_string())?;
-    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    Story::from_json(&text)
+    let file = match File::open(file) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let read = file.take(MAX_BYTES).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    Story::from_json(&text).map(Some)
 }
