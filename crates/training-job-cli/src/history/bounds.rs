@@ -1,4 +1,4 @@
-//! Which stories are kept (pure).
+//! Selects the stories to keep (pure).
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ const MAX_EVENTS: u32 = 300;
 /// each may name all others.
 const MAX_RENDERED: u64 = 64;
 
-/// What was read of a finished job.
+/// Objects and logs of a finished job, as far as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pods: Vec<Pod>,

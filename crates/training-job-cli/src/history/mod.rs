@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `args.rs` | the flags `--history…` of an operator |
-//! | `bounds.rs` | which stories are kept (pure) |
+//! | `bounds.rs` | selects the stories to keep (pure) |
 //! | `keeper.rs` | the queue of an operator, and the task that writes its stories |
 //! | `collect.rs` | finished job → story |
 

@@ -140,7 +140,7 @@ fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Returns `NAMESPACE.NAME.KIND.UID.json`.
+/// Returns the name of a story's file: `NAMESPACE.NAME.KIND.UID.json`.
 fn file_name(story: &Story) -> String {
     let (prefix, uid) = (prefix(&story.namespace, &story.name), safe(&story.uid, MAX_NAME));
     format!(
