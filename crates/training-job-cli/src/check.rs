@@ -6,7 +6,7 @@ mod local;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
@@ -360,7 +360,7 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
+    fn job(&mut self, node: &Node, api_version: &str, kind: Arc<Kind>) {
         self.has_job = true;
         let mut object = node.to_json();
         if let Err(errors) = apply_all(&self.assignments, &mut object) {

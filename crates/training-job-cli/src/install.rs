@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use training_job::admission;
@@ -102,8 +102,8 @@ fn kind_help() -> String {
 
 impl InstalledKinds {
     /// Returns the named kinds. Without names, returns all kinds but the optional ones.
-    fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Rc<Kind>>, Failure> {
-        let named: Vec<&Rc<Kind>> = self
+    fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Arc<Kind>>, Failure> {
+        let named: Vec<&Arc<Kind>> = self
             .names
             .iter()
             .map(|name| kinds.named(name).ok_or_else(|| unknown(name, kinds)))
@@ -151,7 +151,7 @@ impl Install {
 }
 
 /// Writes each definition to a file of its own in a directory, which is created if it does not exist.
-fn write_definitions(kinds: &[&Rc<Kind>], directory: &Path) -> Result<(), Failure> {
+fn write_definitions(kinds: &[&Arc<Kind>], directory: &Path) -> Result<(), Failure> {
     for (file, text) in definitions(kinds)? {
         let file = directory.join(file);
         fs::create_dir_all(directory)
@@ -162,7 +162,7 @@ fn write_definitions(kinds: &[&Rc<Kind>], directory: &Path) -> Result<(), Failur
 }
 
 /// Returns the texts of the definitions by the names of their files.
-fn definitions(kinds: &[&Rc<Kind>]) -> Result<BTreeMap<String, String>, Failure> {
+fn definitions(kinds: &[&Arc<Kind>]) -> Result<BTreeMap<String, String>, Failure> {
     let texts = kinds.iter().map(|kind| {
         let definition = kind
             .built_definition()
@@ -190,7 +190,7 @@ fn yaml(objects: &[Value]) -> Result<String, Failure> {
     write::documents(objects).map_err(|error| Failure::new("output", error))
 }
 
-fn manifests(all: &Kinds, kinds: &[&Rc<Kind>], namespace: &str, image: &str) -> Result<String, Failure> {
+fn manifests(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str, image: &str) -> Result<String, Failure> {
     let name = &program().name;
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
@@ -204,7 +204,7 @@ fn manifests(all: &Kinds, kinds: &[&Rc<Kind>], namespace: &str, image: &str) -> 
 }
 
 /// Returns the roles and their bindings to the service account.
-fn permissions(all: &Kinds, kinds: &[&Rc<Kind>], namespace: &str) -> Vec<Value> {
+fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (name, lease) = (&program().name, &program().lease);
     let election = format!("{name}-leader-election");

@@ -1,8 +1,7 @@
 //! The kinds of job of a program.
 
 use std::ops::Deref;
-use std::rc::Rc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -25,7 +24,7 @@ use crate::kubectl::outline::{Outline, outline};
 /// The kinds of job of a program, in the order of its help texts, with their history.
 #[derive(Clone, Debug)]
 pub struct Kinds {
-    kinds: Vec<Rc<Kind>>,
+    kinds: Vec<Arc<Kind>>,
     pub(crate) unserved: fn(&str, &str, &str) -> Option<Unserved>,
     pub(crate) installation: Installation,
 }
@@ -67,7 +66,7 @@ impl Kinds {
     /// Adds the kind of job `J`. `adjust_env` changes the environment of replicas that run as processes of one machine.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
-        self.kinds.push(Rc::new(Kind::new::<J>(adjust_env)));
+        self.kinds.push(Arc::new(Kind::new::<J>(adjust_env)));
         self
     }
 
@@ -87,7 +86,7 @@ impl Kinds {
     }
 
     /// Returns the permissions that an operator needs for some of these kinds.
-    pub(crate) fn rules_of<'k>(&self, kinds: impl IntoIterator<Item = &'k Rc<Kind>>) -> Vec<PolicyRule> {
+    pub(crate) fn rules_of<'k>(&self, kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Vec<PolicyRule> {
         let kinds: Vec<DynKind> = kinds.into_iter().map(|kind| kind.dyn_kind.clone()).collect();
         let more = kinds
             .iter()
@@ -96,14 +95,14 @@ impl Kinds {
     }
 
     /// Returns the kind of this name. An exact match takes precedence over one in another case.
-    pub(crate) fn named(&self, name: &str) -> Option<&Rc<Kind>> {
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<Kind>> {
         let exact = self.iter().find(|kind| kind.name() == name);
         exact.or_else(|| self.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)))
     }
 
     /// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.
-    pub(crate) fn of_argument(&self, name: &str) -> Option<Rc<Kind>> {
-        let is_named = |kind: &&Rc<Kind>| {
+    pub(crate) fn of_argument(&self, name: &str) -> Option<Arc<Kind>> {
+        let is_named = |kind: &&Arc<Kind>| {
             let plural = &kind.resource.plural;
             let full = format!("{plural}.{}", kind.resource.group);
             let with_group = format!("{}.{}", kind.name(), kind.resource.group);
@@ -116,7 +115,7 @@ impl Kinds {
     }
 
     /// Returns the kinds that an installation has unless others are named.
-    pub(crate) fn installed_by_default(&self) -> impl Iterator<Item = &Rc<Kind>> {
+    pub(crate) fn installed_by_default(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.iter()
             .filter(|kind| !program().optional_kinds.contains(&kind.name()))
     }
@@ -141,9 +140,9 @@ impl Kinds {
 }
 
 impl Deref for Kinds {
-    type Target = [Rc<Kind>];
+    type Target = [Arc<Kind>];
 
-    fn deref(&self) -> &[Rc<Kind>] {
+    fn deref(&self) -> &[Arc<Kind>] {
         &self.kinds
     }
 }

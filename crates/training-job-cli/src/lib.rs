@@ -27,6 +27,7 @@ mod explain;
 #[doc(hidden)]
 pub mod fuzzing;
 mod help;
+mod history;
 mod install;
 mod kinds;
 mod kubectl;

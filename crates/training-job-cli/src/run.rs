@@ -7,6 +7,7 @@ use training_job_controller::process::{self, Flags};
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit;
 use crate::help::help;
+use crate::history::HistoryArgs;
 use crate::kinds::Kinds;
 
 const HELP: &str = "\
@@ -36,6 +37,8 @@ pub struct Run {
     flags: Flags,
     #[command(flatten)]
     controller_config: ControllerConfigArgs,
+    #[command(flatten)]
+    history: HistoryArgs,
 }
 
 impl Run {
@@ -65,6 +68,13 @@ impl Run {
             Err(failure) => {
                 tracing::error!("{failure}");
                 return exit::bad_input();
+            }
+        }
+        match self.history.keeper(kinds) {
+            Ok(keeper) => flags.finished_jobs = keeper,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                return ExitCode::FAILURE;
             }
         }
         process::main(&flags, kinds.dyn_kinds())

@@ -7,15 +7,18 @@ use kube::{Api, Client, Resource};
 
 use kube_follow::CallTimeout;
 use kube_follow::{Event, Parse, Watch};
-use training_job::job::Settings;
+use training_job::api::JobStatus;
+use training_job::job::{Settings, TrainingJob};
 use training_job::plan::observed::Observed;
 
 use super::cache::children::Children;
+use super::cache::stored_job::StoredJob;
 use super::calls::CallLimiter;
 use super::clock::Clock;
 use super::events::Recorder;
+use super::finished::{FinishedJob, FinishedJobs};
 use super::freed_capacity::FreedCapacity;
-use super::metrics::Metrics;
+use super::metrics::{LostStory, Metrics};
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
 
@@ -33,6 +36,7 @@ pub(super) struct Context {
     pub(super) metrics: Metrics,
     pub(super) freed_capacity: FreedCapacity,
     pub(super) missing_permissions: MissingPermissions,
+    pub(super) finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
 
 impl Context {
@@ -100,6 +104,35 @@ impl Context {
             Arc::make_mut(&mut observed).capacity_freed_at = Some(last_freed_at);
         }
         observed
+    }
+
+    /// Offers a job that has finished. Returns false if it must be offered again later.
+    pub(super) fn offer_finished<J: TrainingJob>(
+        &self,
+        job: &StoredJob<J>,
+        status: &JobStatus,
+        children: &Arc<Observed>,
+    ) -> bool {
+        let Some(finished_jobs) = &self.finished_jobs else {
+            return true;
+        };
+        let finished = FinishedJob::new(job, status, children.clone());
+        if !finished_jobs.wants(&finished.uid, finished.finished_at) {
+            return true;
+        }
+        let is_added = finished_jobs.add(finished);
+        if !is_added {
+            self.metrics.story_lost(LostStory::Queue);
+        }
+        is_added
+    }
+
+    /// Keeps the jobs that have finished, forever.
+    pub(super) async fn keep_finished_jobs(&self) {
+        if let Some(finished_jobs) = &self.finished_jobs {
+            finished_jobs.run(self.client.clone(), self.metrics.clone()).await;
+        }
+        std::future::pending().await
     }
 
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {

@@ -52,6 +52,7 @@ mod context;
 mod dyn_kind;
 mod event_series;
 mod events;
+mod finished;
 mod freed_capacity;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
@@ -76,7 +77,8 @@ mod watch;
 
 pub use clock::{Clock, SystemClock};
 pub use dyn_kind::{CheckedJob, DynKind};
-pub use metrics::Metrics;
+pub use finished::{FinishedJob, FinishedJobs};
+pub use metrics::{LostStory, Metrics};
 pub use operator::{Operator, Options};
 
 #[cfg(feature = "process")]

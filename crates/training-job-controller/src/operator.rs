@@ -23,6 +23,7 @@ use super::calls::CallLimiter;
 use super::clock::{Clock, SystemClock};
 use super::context::Context;
 use super::events::Recorder;
+use super::finished::FinishedJobs;
 use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
@@ -59,6 +60,8 @@ pub struct Options {
     /// The remedy at the end of the log line about missing permissions; by default, to grant them to the service account
     /// of the operator.
     pub permissions_remedy: String,
+    /// Keeps the jobs that have finished; by default, nothing does.
+    pub finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
 
 impl Default for Options {
@@ -73,6 +76,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
             permissions_remedy: "grant them to the service account of the operator".to_owned(),
+            finished_jobs: None,
         }
     }
 }
@@ -106,6 +110,7 @@ impl Operator {
             metrics: options.metrics,
             freed_capacity: FreedCapacity::default(),
             missing_permissions: MissingPermissions::new(options.permissions_remedy),
+            finished_jobs: options.finished_jobs,
         };
         Self {
             context,
@@ -181,6 +186,7 @@ impl Operator {
             biased;
             _ = join_all(watches) => {},
             () = context.missing_permissions.run() => {},
+            () = context.keep_finished_jobs() => {},
             _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
         }
     }

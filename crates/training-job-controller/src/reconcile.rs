@@ -30,6 +30,9 @@ use super::requeue::{self, MAX_SLEEP, Next, Problem};
 use super::steps::Applied;
 use super::validate::Validated;
 
+/// Time until a finished job is offered again after too many were waiting.
+const OFFER_AGAIN: Duration = Duration::from_secs(5);
+
 /// The data that the steps of one reconcile share.
 pub(super) struct Reconcile<'a, J> {
     pub(super) reconciler: &'a JobReconciler<J>,
@@ -162,6 +165,9 @@ impl<J: TrainingJob> JobReconciler<J> {
             state,
         };
 
+        let is_offered = !reconcile.stored_status.is_finished()
+            || context.offer_finished(job, &reconcile.stored_status, &observation.children);
+
         // Plan.
         let mut plan = reconcile.plan(&observation.children);
         context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
@@ -194,7 +200,13 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         let written = reconcile.write_status(&next_plan).await;
         reconcile.send_events(&applied, &next_plan, &written);
-        requeue::decide(context, &applied, &next_plan, written)
+        match requeue::decide(context, &applied, &next_plan, written) {
+            Next::Done(due) if !is_offered => {
+                let again = Instant::now() + OFFER_AGAIN;
+                Next::Done(Some(due.map_or(again, |due| due.min(again))))
+            }
+            next => next,
+        }
     }
 }
 

@@ -87,6 +87,10 @@ impl<J: TrainingJob> Reconcile<'_, J> {
                 &change.status,
             );
         }
+        if changed && change.status.is_finished() && !self.stored_status.is_finished() {
+            // A job that cannot be added now is offered by the next reconcile, unless it is deleted before.
+            context.offer_finished(&answer, &change.status, &context.observe(job));
+        }
         if !self.reconciler.jobs().answered(answer, epoch) {
             self.state.uncertain = Some(Uncertain::Unanswered);
         }

@@ -1,6 +1,5 @@
 //! The jobs to run, and their kinds.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
 use training_job::{Accelerators, FieldErrors, ObjectKind, TrainingJob};
-use training_job_controller::{DynKind, Operator, Options};
+use training_job_controller::{DynKind, FinishedJobs, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
@@ -43,6 +42,7 @@ pub struct Jobs {
     /// The ConfigMaps and Secrets.
     config: Vec<DynamicObject>,
     accelerators: Accelerators,
+    finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
 
 #[derive(Debug)]
@@ -154,6 +154,21 @@ impl Jobs {
         self
     }
 
+    /// Sets what keeps the jobs of a [`cluster`](Self::cluster) that have finished.
+    #[must_use]
+    pub fn finished_jobs(mut self, finished_jobs: Arc<dyn FinishedJobs>) -> Self {
+        self.finished_jobs = Some(finished_jobs);
+        self
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
+        options.settings.accelerators = Arc::new(self.accelerators.clone());
+        options.finished_jobs.clone_from(&self.finished_jobs);
+        options
+    }
+
     fn known(&self) -> String {
         let known: Vec<_> = self.kinds.iter().map(|k| k.kind.name()).collect();
         known.join(", ")
@@ -172,17 +187,15 @@ impl Jobs {
         self,
         mut config: NodeConfig,
         port: u16,
-        data: Option<&Path>,
+        data: Option<DataDirectory>,
     ) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
         let mut objects = None;
-        if let Some(data) = data {
-            let directory = DataDirectory::open(data)?;
+        if let Some(directory) = data {
             config.output = Some(directory.output());
             objects = Some(directory.objects()?);
         }
-        let accelerators = self.accelerators.clone();
-        let backend = Backend::new(Rules::Evaluated, &kinds, accelerators, objects, &mut config).await?;
+        let backend = Backend::new(Rules::Evaluated, &kinds, self.options(), objects, &mut config).await?;
         config.register = true;
         config.keep_output = true;
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
@@ -206,8 +219,7 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let accelerators = self.accelerators.clone();
-        let backend = Backend::new(Rules::LeftOut, &used, accelerators, None, &mut config).await?;
+        let backend = Backend::new(Rules::LeftOut, &used, self.options(), None, &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -248,7 +260,7 @@ impl Backend {
     async fn new(
         rules: Rules,
         kinds: &[&LocalKind],
-        accelerators: Accelerators,
+        options: Options,
         objects: Option<Objects>,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
@@ -279,7 +291,7 @@ impl Backend {
         }
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-        let mut operator = Operator::new(client.clone(), options(accelerators));
+        let mut operator = Operator::new(client.clone(), options);
         for LocalKind { kind, adjust_env } in kinds {
             let definition = match rules {
                 // A definition without rules is served if they cannot be made: the operator checks its jobs too.
@@ -409,11 +421,4 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     }
     let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
     Finding::locate(file, Severity::Error, document, errors)
-}
-
-fn options(accelerators: Accelerators) -> Options {
-    let mut options = Options::default();
-    options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
-    options.settings.accelerators = Arc::new(accelerators);
-    options
 }

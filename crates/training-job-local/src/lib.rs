@@ -29,7 +29,7 @@ mod progress;
 mod run;
 
 pub use cluster::LocalCluster;
-pub use data::DataError;
+pub use data::{DataDirectory, DataError};
 pub use error::{RunError, ServerError};
 pub use event::RunEvent;
 pub use jobs::Jobs;

@@ -13,7 +13,7 @@ use crate::kinds::kinds;
 fn healthy_cluster() -> ClusterState {
     let kinds = kinds();
     crate::cli::program(&kinds).install();
-    let runs = |kind: &&std::rc::Rc<training_job_cli::Kind>| !KINDS_OF_2017.contains(&kind.name());
+    let runs = |kind: &&std::sync::Arc<training_job_cli::Kind>| !KINDS_OF_2017.contains(&kind.name());
     let definitions = kinds.iter().filter(runs).map(|kind| {
         let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();

@@ -1,6 +1,6 @@
 //! A valid job of a manifest or of a cluster.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::kinds::Kind;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
-    pub(crate) kind: Rc<Kind>,
+    pub(crate) kind: Arc<Kind>,
     /// The object in the stored version of its kind, without null fields.
     pub(crate) object: Value,
     /// The API version of the manifest, without the group.
@@ -27,7 +27,7 @@ impl Job {
     ///
     /// # Errors
     /// The stored job is invalid.
-    pub(crate) fn stored(kind: Rc<Kind>, object: &impl Serialize, origin: String) -> anyhow::Result<Self> {
+    pub(crate) fn stored(kind: Arc<Kind>, object: &impl Serialize, origin: String) -> anyhow::Result<Self> {
         let checked = kind.check(&serde_json::to_value(object)?);
         let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
         Ok(Self {

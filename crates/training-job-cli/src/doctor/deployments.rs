@@ -1,6 +1,6 @@
 //! Reads the Deployments of operators.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value;
 use training_job_controller::process::program;
@@ -18,7 +18,7 @@ pub(super) fn operator_of(deployment: &Value, kinds: &Kinds) -> Option<OperatorV
 }
 
 /// Returns the kinds that the command line of this operator's Deployment enables.
-pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k Rc<Kind>> {
+pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k Arc<Kind>> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
     let texts = |list: &'_ Value| -> Vec<String> {
         let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -41,7 +41,7 @@ pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k
     let named: Vec<&str> = values
         .filter_map(|name| Some(kinds.named(name)?.name()))
         .collect();
-    let is_enabled = |kind: &&Rc<Kind>| match named.is_empty() {
+    let is_enabled = |kind: &&Arc<Kind>| match named.is_empty() {
         true => !program().opt_in_kinds.contains(&kind.name()),
         false => named.contains(&kind.name()),
     };
@@ -50,7 +50,7 @@ pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k
 
 /// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
 /// Deployment.
-pub(super) fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<&'k Rc<Kind>> {
+pub(super) fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<&'k Arc<Kind>> {
     let ours = state
         .deployments
         .iter()
@@ -59,7 +59,7 @@ pub(super) fn expected_kinds<'k>(state: &ClusterState, kinds: &'k Kinds) -> Vec<
         .flat_map(|deployment| enabled_kinds(deployment, kinds))
         .map(|kind| kind.name())
         .collect();
-    let is_wanted = |kind: &&Rc<Kind>| match ours.is_empty() {
+    let is_wanted = |kind: &&Arc<Kind>| match ours.is_empty() {
         true => !program().optional_kinds.contains(&kind.name()),
         false => ours.contains(&kind.name()),
     };

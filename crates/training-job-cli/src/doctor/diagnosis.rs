@@ -1,7 +1,7 @@
 //! Finds the problems of a cluster in the data that was read from it. Has no side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
@@ -79,7 +79,7 @@ impl Findings {
     }
 
     fn definitions(&mut self, state: &ClusterState, kinds: &Kinds) {
-        let known: BTreeMap<String, &Rc<Kind>> = expected_kinds(state, kinds)
+        let known: BTreeMap<String, &Arc<Kind>> = expected_kinds(state, kinds)
             .into_iter()
             .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
             .collect();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kube::Client;
+use training_job_controller::process::cluster_config;
 
 use crate::cluster;
 use crate::exit::Failure;
@@ -50,4 +51,17 @@ pub(crate) fn connect<T>(
         calls(Connection { client, namespace }).await
     });
     result.map_err(|error| Failure::of_error("error", &error))
+}
+
+/// Returns the namespace that the flags or the kubeconfig name, without a call to the cluster.
+pub(super) fn namespace(arguments: &ConnectionArgs) -> String {
+    if let Some(namespace) = &arguments.namespace {
+        return namespace.clone();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let config = runtime.ok().and_then(|runtime| {
+        let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
+        runtime.block_on(cluster_config(kubeconfig, context)).ok()
+    });
+    config.map_or_else(|| "default".to_owned(), |config| config.default_namespace)
 }

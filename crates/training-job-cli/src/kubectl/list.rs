@@ -1,20 +1,26 @@
 //! `list`: one line for each job.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::api::ApiResource;
 use serde::Serialize;
+use training_job_story::Story;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
 use crate::help::help;
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 use crate::report::note;
 use crate::table::Table;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
-use super::observe::{self, StoredJob};
+use super::history;
+use super::observe::{self, StoredJob, resource_name};
 use super::output::{Output, print_value};
 use super::situation::RoleCount;
 
@@ -28,6 +34,7 @@ Examples:
   {program} list mxjob pytorchjob -n ml
   {program} list -A -l team=vision -o wide
   {program} list -A --state Failed -o name
+  {program} list --finished --history /mnt/history
 
 Rights (in the namespace, or in all with -A):
   list  jobs
@@ -52,6 +59,13 @@ pub(crate) struct Args {
     /// Only jobs in these states, such as Failed; can be repeated.
     #[arg(long, value_name = "STATE", ignore_case = true)]
     state: Vec<String>,
+    /// Only jobs that have succeeded or failed.
+    #[arg(long)]
+    finished: bool,
+    /// Also list the jobs that were deleted, from the history in this directory: the DIR of the operator's --history, or a
+    /// copy.
+    #[arg(long, value_name = "DIR", requires = "finished", conflicts_with = "selector")]
+    history: Option<PathBuf>,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -66,7 +80,7 @@ pub(crate) struct JobRow {
     pub(crate) kind: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    pub(crate) state: &'static str,
+    pub(crate) state: String,
     pub(crate) roles: Vec<RoleCount>,
     pub(crate) restarts: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,8 +97,41 @@ pub(crate) struct JobRow {
     pub(crate) why: String,
     /// The resource and name, as kubectl prints them.
     pub(crate) resource: String,
+    /// True if the job is known from the history alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_deleted: bool,
     #[serde(skip)]
-    age_seconds: Option<i64>,
+    pub(crate) uid: String,
+    #[serde(skip)]
+    pub(crate) age_seconds: Option<i64>,
+}
+
+/// Returns the numbers of replicas by role, and of those that ended.
+fn roles_of(story: &Story) -> Vec<RoleCount> {
+    let mut roles: Vec<RoleCount> = Vec::new();
+    for replica in &story.replicas {
+        let phase = replica
+            .pods
+            .last()
+            .map(|pod| pod.phase.as_str())
+            .unwrap_or_default();
+        let (succeeded, failed) = (i32::from(phase == "Succeeded"), i32::from(phase == "Failed"));
+        match roles.last_mut().filter(|role| role.role == replica.role) {
+            Some(role) => {
+                role.replicas += 1;
+                role.succeeded += succeeded;
+                role.failed += failed;
+            }
+            None => roles.push(RoleCount {
+                role: replica.role.clone(),
+                ready: 0,
+                replicas: 1,
+                succeeded,
+                failed,
+            }),
+        }
+    }
+    roles
 }
 
 impl JobRow {
@@ -94,7 +141,7 @@ impl JobRow {
             kind: job.kind.name().to_owned(),
             namespace: job.namespace().to_owned(),
             name: job.name().to_owned(),
-            state: job.state(),
+            state: job.state().to_owned(),
             roles: job.role_counts(),
             restarts: status.restart_count,
             restart_limit: job.restart_limit(),
@@ -104,7 +151,34 @@ impl JobRow {
             duration_seconds: job.duration(now),
             why: job.why(),
             resource: job.resource_name(),
+            is_deleted: false,
+            uid: job.uid().to_owned(),
             age_seconds: job.age(now),
+        }
+    }
+
+    /// Returns the row of a job in the history.
+    pub(crate) fn of_story(story: &Story, resource: &ApiResource, now: Timestamp) -> Self {
+        let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs().max(0);
+        let ended = story.finished_at.unwrap_or(story.observed_at);
+        let why = story.failure.as_ref().filter(|_| story.state == "Failed");
+        Self {
+            kind: story.kind.clone(),
+            namespace: story.namespace.clone(),
+            name: story.name.clone(),
+            state: story.state.clone(),
+            roles: roles_of(story),
+            restarts: story.restarts,
+            restart_limit: story.restart_limit.and_then(|limit| i32::try_from(limit).ok()),
+            created: Some(story.created_at),
+            started: story.started_at,
+            finished: story.finished_at,
+            duration_seconds: story.started_at.map(|start| seconds(start, ended)),
+            why: why.map(|failure| failure.summary.clone()).unwrap_or_default(),
+            resource: resource_name(resource, &story.name),
+            is_deleted: true,
+            uid: story.uid.clone(),
+            age_seconds: Some(seconds(story.created_at, now)),
         }
     }
 
@@ -148,7 +222,7 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
                 },
                 row.kind.clone(),
                 row.name.clone(),
-                row.state.to_owned(),
+                row.state.clone(),
                 roles.join(", "),
                 row.restarts(),
                 text(row.age_seconds),
@@ -208,12 +282,18 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     })?;
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
+    if let Some(directory) = &arguments.history {
+        rows.extend(deleted(directory, namespace.as_deref(), &wanted, &rows, now)?);
+    }
+    if arguments.finished {
+        rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
+    }
     if !arguments.state.is_empty() {
         rows.retain(|row| {
             arguments
                 .state
                 .iter()
-                .any(|state| state.eq_ignore_ascii_case(row.state))
+                .any(|state| state.eq_ignore_ascii_case(&row.state))
         });
     }
     rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
@@ -244,4 +324,23 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the rows of jobs of these kinds that are in the history but not among `current`.
+pub(super) fn deleted(
+    directory: &Path,
+    namespace: Option<&str>,
+    kinds: &[Arc<Kind>],
+    current: &[JobRow],
+    now: Timestamp,
+) -> Result<Vec<JobRow>, Failure> {
+    let current: BTreeSet<&str> = current.iter().map(|row| row.uid.as_str()).collect();
+    let row = |story: &Story| {
+        let kind = kinds.iter().find(|kind| kind.name() == story.kind)?;
+        (!current.contains(story.uid.as_str())).then(|| JobRow::of_story(story, &kind.resource, now))
+    };
+    Ok(history::read(directory, namespace, None)?
+        .iter()
+        .filter_map(row)
+        .collect())
 }

@@ -9,6 +9,7 @@ mod connection;
 mod describe;
 mod events;
 mod explain;
+mod history;
 mod list;
 mod logs;
 mod observe;
@@ -33,6 +34,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::SignedDuration;
 use kube::runtime::watcher;
 use training_job_controller::process::Program;
+
+pub(crate) use observe::StoredJob;
 
 use crate::exit::{self, Failure};
 use crate::help::help;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use futures::future::{join_all, try_join_all};
@@ -31,7 +31,7 @@ const MAX_PAGE_ITEMS: u32 = 500;
 /// A job of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredJob {
-    pub(crate) kind: Rc<Kind>,
+    pub(crate) kind: Arc<Kind>,
     /// The object with its apiVersion and kind.
     pub(crate) object: Value,
     pub(crate) status: JobStatus,
@@ -61,7 +61,7 @@ pub(crate) struct Parts {
 }
 
 impl StoredJob {
-    pub(crate) fn new(kind: &Rc<Kind>, stored: &DynamicObject) -> anyhow::Result<Self> {
+    pub(crate) fn new(kind: &Arc<Kind>, stored: &DynamicObject) -> anyhow::Result<Self> {
         let mut object = serde_json::to_value(stored)?;
         // Items of a list lack their apiVersion and kind.
         object["apiVersion"] = kind.resource.api_version.clone().into();
@@ -69,7 +69,7 @@ impl StoredJob {
         Ok(Self::of_value(kind, object))
     }
 
-    pub(crate) fn of_value(kind: &Rc<Kind>, object: Value) -> Self {
+    pub(crate) fn of_value(kind: &Arc<Kind>, object: Value) -> Self {
         let (status, outline) = (kind.outline)(&object);
         Self {
             kind: kind.clone(),
@@ -101,13 +101,7 @@ impl StoredJob {
 
     /// Returns `mxjob.kubeflow.org/train`, as kubectl names objects.
     pub(crate) fn resource_name(&self) -> String {
-        let resource = &self.kind.resource;
-        format!(
-            "{}.{}/{}",
-            resource.kind.to_lowercase(),
-            resource.group,
-            self.name()
-        )
+        resource_name(&self.kind.resource, self.name())
     }
 
     /// Returns the argument that names the job in any namespace with jobs of the same name.
@@ -129,6 +123,11 @@ impl StoredJob {
     }
 }
 
+/// Returns `mxjob.kubeflow.org/train`, as kubectl names objects.
+pub(super) fn resource_name(resource: &ApiResource, name: &str) -> String {
+    format!("{}.{}/{name}", resource.kind.to_lowercase(), resource.group)
+}
+
 /// Returns the job that an argument names.
 ///
 /// # Errors
@@ -140,7 +139,7 @@ pub(crate) async fn find(
 ) -> anyhow::Result<StoredJob> {
     let target = Target::parse(argument, kinds)?;
     let namespace = &connection.namespace;
-    let get = async |kind: Rc<Kind>| {
+    let get = async |kind: Arc<Kind>| {
         let api = Api::<DynamicObject>::namespaced_with(connection.client.clone(), namespace, &kind.resource);
         (with_timeout(api.get_opt(&target.name)).await, kind)
     };
@@ -169,9 +168,9 @@ pub(crate) async fn list(
     client: &Client,
     namespace: Option<&str>,
     selector: Option<&str>,
-    kinds: &[Rc<Kind>],
+    kinds: &[Arc<Kind>],
 ) -> anyhow::Result<(Vec<StoredJob>, Vec<String>)> {
-    let of_kind = async |kind: &Rc<Kind>| {
+    let of_kind = async |kind: &Arc<Kind>| {
         let api: Api<DynamicObject> = match namespace {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind.resource),
             None => Api::all_with(client.clone(), &kind.resource),

@@ -1,10 +1,9 @@
 //! `report`: the story of a job as a page or as JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{Api, LogParams};
 use training_job::Settings;
@@ -15,11 +14,13 @@ use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
-use crate::story::{story_of, write_file};
+use crate::story::{story_of, timed, write_file};
 use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect};
+use super::connection::{Connection, ConnectionArgs, connect, namespace};
+use super::history;
 use super::observe::{ObservedJob, Parts, explained, find, observe};
+use super::target::Target;
 
 const HELP: &str = "\
 The page is one file that loads nothing: it can be sent to a colleague. It has the timeline of all replicas, the root
@@ -27,11 +28,13 @@ cause with its last log lines, metrics that the replicas printed (lines such as 
 events, the spec with its defaults, and warnings. It contains texts of logs and events, so read it before you send it.
 
 Pods that were replaced are known from the failures in the job's status and from events, which the API server keeps for
-an hour by default.
+an hour by default. An operator with --history keeps the stories of jobs that have finished. With the directory of
+these stories, the report of a job that was deleted is its last one.
 
 Examples:
   {program} report train --output-file train.html
   {program} report train -o json > train.json
+  {program} report train --history /mnt/history --output-file train.html
 
 Rights (in the namespace):
   get   jobs
@@ -58,6 +61,9 @@ pub(crate) struct Args {
     /// The file to write [default: standard output].
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
+    /// Use the history in this directory if the job is not in the cluster: the DIR of the operator's --history, or a copy.
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -86,7 +92,50 @@ const MAX_LOG_BYTES: i64 = 2 << 20;
 const MAX_REQUESTS: usize = 32;
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let story = connect(&arguments.connection, async |connection| {
+    let story = match &arguments.history {
+        None => current(arguments, kinds)?,
+        Some(directory) => match current(arguments, kinds) {
+            Ok(story) => story,
+            Err(failure) => earlier(directory, arguments, kinds)?.ok_or(failure)?,
+        },
+    };
+    let text = match arguments.output {
+        Format::Html => html(&story),
+        Format::Json => story.json(),
+    };
+    match &arguments.output_file {
+        Some(file) => {
+            write_file(file, &text).map_err(|error| Failure::new(&file.to_string_lossy(), error))?
+        }
+        None => write::print(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the latest story of a job in a directory of the history.
+fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
+    let failure = |error: anyhow::Error| Failure::of_error("error", &error);
+    let target = Target::parse(&arguments.job, kinds).map_err(failure)?;
+    let namespace = namespace(&arguments.connection);
+    let stories = history::read(directory, Some(&namespace), Some(&target.name))?;
+    let is_named = |story: &Story| target.kinds.iter().any(|kind| kind.name() == story.kind);
+    let mut stories: Vec<Story> = stories.into_iter().filter(is_named).collect();
+    if let [latest, others @ ..] = &stories[..]
+        && !others.is_empty()
+    {
+        note(&format!(
+            "the history has {} jobs of this name; this is the {} that ended last",
+            stories.len(),
+            latest.kind
+        ));
+    }
+    stories.truncate(1);
+    Ok(stories.pop())
+}
+
+/// Observes the job in the cluster.
+fn current(arguments: &Args, kinds: &Kinds) -> Result<Story, Failure> {
+    connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
         let parts = Parts {
             pods: true,
@@ -100,18 +149,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             ));
         }
         Ok(story(&connection, &observed).await)
-    })?;
-    let text = match arguments.output {
-        Format::Html => html(&story),
-        Format::Json => story.json(),
-    };
-    match &arguments.output_file {
-        Some(file) => {
-            write_file(file, &text).map_err(|error| Failure::new(&file.to_string_lossy(), error))?
-        }
-        None => write::print(&text)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn story(connection: &Connection, observed: &ObservedJob) -> Story {
@@ -193,15 +231,4 @@ fn parameters(place: usize, pod: &Pod, observed: &ObservedJob) -> Option<LogPara
         timestamps: true,
         ..LogParams::default()
     })
-}
-
-/// Returns the time and the text of a line.
-fn timed(line: &str) -> (Option<Timestamp>, &str) {
-    match line.split_once(' ') {
-        Some((time, text)) => match time.parse() {
-            Ok(time) => (Some(time), text),
-            Err(_) => (None, line),
-        },
-        None => (None, line),
-    }
 }

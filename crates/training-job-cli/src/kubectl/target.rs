@@ -1,6 +1,6 @@
 //! The job that an argument names: `NAME` or `KIND/NAME`.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::bail;
 
@@ -9,7 +9,7 @@ use crate::kinds::{Kind, Kinds};
 /// The name of a job, and its possible kinds.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) kinds: Vec<Rc<Kind>>,
+    pub(crate) kinds: Vec<Arc<Kind>>,
     pub(crate) name: String,
 }
 

@@ -1,19 +1,32 @@
 //! Stories of jobs: what the kind of a job derives from it, and files.
 
+mod directory;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use training_job::Settings;
 use training_job_story::{Job, RenderedRole, Story, Warning, html, settings};
 
 use crate::kinds::Kind;
 
+pub(crate) use directory::{Directory, Entry, Stories, read, uid_of};
+
 /// Returns a stored job for its story. Parts that an invalid job does not have are empty.
 pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job {
-    let fields = (kind.fields)(object, operator).unwrap_or_default();
     let rendered = kind.render(object, operator).unwrap_or_default();
+    Job {
+        rendered: RenderedRole::of(&rendered, &kind.framework.keys().replica_type()),
+        ..unrendered(kind, object, operator)
+    }
+}
+
+/// Returns a stored job for its story, without its rendered pods.
+pub(crate) fn unrendered(kind: &Kind, object: &Value, operator: &Settings) -> Job {
+    let fields = (kind.fields)(object, operator).unwrap_or_default();
     let warnings = kind
         .check(object)
         .map(|checked| checked.warnings)
@@ -26,7 +39,7 @@ pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job 
     Job {
         status: kind.status(object),
         settings: settings(fields, &object["spec"]),
-        rendered: RenderedRole::of(&rendered, &kind.framework.keys().replica_type()),
+        rendered: Vec::new(),
         warnings: warnings.collect(),
         object: object.clone(),
     }
@@ -60,4 +73,15 @@ pub(crate) fn write_file(file: &Path, text: &str) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Returns the time and the text of a line of a log with timestamps.
+pub(crate) fn timed(line: &str) -> (Option<Timestamp>, &str) {
+    match line.split_once(' ') {
+        Some((time, text)) => match time.parse() {
+            Ok(time) => (Some(time), text),
+            Err(_) => (None, line),
+        },
+        None => (None, line),
+    }
 }

@@ -20,6 +20,7 @@ mod reasons;
 
 pub(super) use current::{CountedJob, WaitingJob};
 use current::{Namespaces, OldestWait, WaitTimes};
+pub use reasons::LostStory;
 pub(super) use reasons::{DropCause, ErrorReason};
 
 /// Buckets for reconciles and queue times, in seconds.
@@ -72,6 +73,9 @@ struct Families {
     dropped_events: Family<CauseLabel, Counter>,
     errors: Family<ReasonLabels, Counter>,
     heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
+    history_jobs: Gauge,
+    history_bytes: Gauge,
+    lost_stories: Family<CauseLabel, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -141,9 +145,12 @@ impl Default for Metrics {
             namespaces: Namespaces::default(),
             waits: WaitTimes::default(),
             queue_depth: Gauge::default(),
-            dropped_events: causes(),
+            dropped_events: causes(DropCause::ALL.map(DropCause::as_str)),
             errors: Family::default(),
             heard: Family::default(),
+            history_jobs: Gauge::default(),
+            history_bytes: Gauge::default(),
+            lost_stories: causes(LostStory::ALL.map(LostStory::as_str)),
         }))
     }
 }
@@ -240,6 +247,21 @@ impl Metrics {
             "watch_last_event_timestamp_seconds", // training_operator_watch_last_event_timestamp_seconds
             "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
             all.heard.clone(),
+        );
+        registry.register(
+            "history_jobs", // training_operator_history_jobs
+            "Number of finished jobs whose stories are in the directory of --history",
+            all.history_jobs.clone(),
+        );
+        registry.register(
+            "history_bytes", // training_operator_history_bytes
+            "Size of the stories in the directory of --history, in bytes",
+            all.history_bytes.clone(),
+        );
+        registry.register(
+            "stories_lost", // training_operator_stories_lost_total
+            "Number of failures to keep the story of a finished job: too many are queued, or the file cannot be written",
+            all.lost_stories.clone(),
         );
     }
 
@@ -341,6 +363,20 @@ impl Metrics {
     /// Returns the gauge of the number of jobs in the work queue.
     pub(super) fn queue_depth(&self) -> Gauge {
         self.0.queue_depth.clone()
+    }
+
+    /// Records the number and the size of the stories that are kept.
+    pub fn history_has(&self, jobs: usize, bytes: u64) {
+        self.0.history_jobs.set(i64::try_from(jobs).unwrap_or(i64::MAX));
+        self.0.history_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a finished job whose story was not kept.
+    pub fn story_lost(&self, cause: LostStory) {
+        let label = CauseLabel {
+            cause: cause.as_str(),
+        };
+        self.0.lost_stories.get_or_create(&label).inc();
     }
 
     pub(super) fn event_dropped(&self, cause: DropCause, events: usize) {
@@ -473,13 +509,11 @@ impl Metrics {
     }
 }
 
-/// Returns the counter of dropped events, with all causes.
-fn causes() -> Family<CauseLabel, Counter> {
+/// Returns a counter with all of these causes.
+fn causes(causes: impl IntoIterator<Item = &'static str>) -> Family<CauseLabel, Counter> {
     let family = Family::<CauseLabel, Counter>::default();
-    for cause in DropCause::ALL {
-        drop(family.get_or_create(&CauseLabel {
-            cause: cause.as_str(),
-        }));
+    for cause in causes {
+        drop(family.get_or_create(&CauseLabel { cause }));
     }
     family
 }

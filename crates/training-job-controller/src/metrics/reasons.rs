@@ -43,6 +43,27 @@ impl ErrorReason {
     }
 }
 
+/// The cause for which the story of a finished job was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LostStory {
+    /// Too many jobs finished at once. The operator tries again unless the job is deleted before.
+    Queue,
+    /// The file could not be written.
+    Write,
+}
+
+impl LostStory {
+    pub(super) const ALL: [Self; 2] = [Self::Queue, Self::Write];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Write => "Write",
+        }
+    }
+}
+
 /// The cause for which an event was not stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DropCause {

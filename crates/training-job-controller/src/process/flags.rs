@@ -1,12 +1,15 @@
 //! The command line of an operator.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 
 use training_job::api::{CleanPodPolicy, RestartScope};
 use training_job::job::Accelerators;
+
+use crate::FinishedJobs;
 
 use super::program::{enable_scheme_help, program, variable};
 use super::settings::SettingFlags;
@@ -145,6 +148,10 @@ pub struct Flags {
     /// Additions to containers that request a device. Set by the program; there is no flag.
     #[arg(skip)]
     pub accelerators: Accelerators,
+
+    /// Keeps the jobs that have finished. Set by the program; there is no flag.
+    #[arg(skip)]
+    pub finished_jobs: Option<Arc<dyn FinishedJobs>>,
 
     /// The settings of the kinds.
     #[command(flatten)]

@@ -98,7 +98,7 @@ pub fn program() -> &'static Program {
 }
 
 /// Returns the environment variable of a flag, such as `FARM_OPERATOR_LEADER_ELECT` for `LEADER_ELECT`.
-pub(super) fn variable(flag: &str) -> &'static str {
+pub fn variable(flag: &str) -> &'static str {
     // The leak is small, because a command line is built once or twice in a process.
     program().variable(flag).leak()
 }

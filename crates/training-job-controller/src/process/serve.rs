@@ -151,6 +151,7 @@ impl Work<'_> {
             calls: threads * CALLS_PER_THREAD,
             metrics: self.state.metrics.operator.clone(),
             permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
+            finished_jobs: self.flags.finished_jobs.clone(),
             ..Options::default()
         };
         let operator = Operator::new(client, options);

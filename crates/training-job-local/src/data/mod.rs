@@ -91,9 +91,9 @@ impl DataError {
     }
 }
 
-/// A directory that no other process uses.
+/// A directory that keeps the objects of a cluster and the output of its pods. No other process uses it.
 #[derive(Debug)]
-pub(crate) struct DataDirectory {
+pub struct DataDirectory {
     path: PathBuf,
     /// Locked while this value exists. The kernel releases the lock when the process ends, however it ends.
     lock: File,
@@ -101,7 +101,10 @@ pub(crate) struct DataDirectory {
 
 impl DataDirectory {
     /// Opens the directory. Creates it, with its parents, if it does not exist.
-    pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
+    ///
+    /// # Errors
+    /// Another process or something else has the directory, other users can read it, or it cannot be written.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
         let failed = |error| DataError::io(path, error);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(failed)?;
@@ -128,6 +131,11 @@ impl DataDirectory {
             Err(TryLockError::WouldBlock) => Err(DataError::InUse(path)),
             Err(TryLockError::Error(error)) => Err(DataError::io(&lock_path, error)),
         }
+    }
+
+    /// Returns the directory for the stories of finished jobs.
+    pub fn history(&self) -> PathBuf {
+        self.path.join("history")
     }
 
     /// Returns the directory for the output of pods.

@@ -63,7 +63,7 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
         job.kind,
         job.namespace,
         job.name,
-        styled(job.state)
+        styled(&job.state)
     )];
     parts.extend(
         job.duration_seconds
@@ -93,7 +93,7 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
         children.push(Node::of("Errors", view.errors.iter().map(Node::leaf).collect()));
     }
     if let Some(cause) = &view.root_cause {
-        let title = match job.state {
+        let title = match &*job.state {
             "Running" | "Created" | "Suspended" => "Last failure",
             _ => "Root cause",
         };

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use training_job_controller::process::program;
-use training_job_local::Jobs;
+use training_job_local::{DataDirectory, Jobs};
 
 use super::pod_output::{note, print_event};
 use super::processes::ProcessArgs;
 use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
+use crate::history::{Limits, keep};
 use crate::kinds::Kinds;
 
 use kubeconfig::{KubeconfigFile, default_path};
@@ -32,6 +33,7 @@ With --data DIR both outlive the process, however it ends: a change is stored be
 processes of pods do not: at the next start their pods have failed, as after a reboot of a node, and the
 jobs restart by their policies. On a full disk, changes are refused until there is room again. A power
 failure may take the last changes away. DIR is for one cluster at a time, and only you can read it.
+DIR/history has the stories of finished jobs, which outlive the jobs (--history).
 
 Limits: kubectl exec and attach have no terminal (-t) and need kubectl 1.31 or later; there is no
 port-forward, no metrics (kubectl top) and no authorization: the token may do everything. Rules of
@@ -66,6 +68,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
 
+    /// Keep the stories of finished jobs in this directory, for `kubectl training report` and `list --finished`; at most 1,000
+    /// stories, 256 MiB and 30 days [default: the folder history of --data]
+    #[arg(long, value_name = "DIR")]
+    pub history: Option<PathBuf>,
+
     /// The directory in which the processes start; a relative `workingDir` of a container is resolved against it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workdir: PathBuf,
@@ -94,7 +101,16 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
         None => default_path()?,
     };
     let mut file = KubeconfigFile::create(path)?;
-    let mut cluster = jobs.cluster(config, args.port, args.data.as_deref()).await?;
+    let data = args.data.as_deref().map(DataDirectory::open).transpose()?;
+    let history = args
+        .history
+        .clone()
+        .or_else(|| data.as_ref().map(DataDirectory::history));
+    let jobs = match history {
+        Some(directory) => jobs.finished_jobs(keep(&directory, Limits::default(), kinds)?),
+        None => jobs,
+    };
+    let mut cluster = jobs.cluster(config, args.port, data).await?;
     file.write(cluster.kubeconfig())?;
     // Removes the context at its end.
     let mut _merged = None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -23,14 +23,14 @@ type Name = (String, String);
 /// Collects the stories of all jobs of a run.
 pub(super) struct Report {
     file: PathBuf,
-    kinds: Vec<Rc<Kind>>,
+    kinds: Vec<Arc<Kind>>,
     jobs: BTreeMap<Name, RecordedJob>,
     /// The jobs of pods.
     owners: BTreeMap<Name, Name>,
 }
 
 struct RecordedJob {
-    kind: Rc<Kind>,
+    kind: Arc<Kind>,
     object: Value,
     recorder: Recorder,
 }
@@ -100,7 +100,7 @@ impl Report {
         );
         let (kind, version) = (text(&object["kind"]), text(&object["apiVersion"]));
         let group = version.split('/').next();
-        let is_its = |own: &&Rc<Kind>| own.name() == kind && Some(&*own.resource.group) == group;
+        let is_its = |own: &&Arc<Kind>| own.name() == kind && Some(&*own.resource.group) == group;
         let Some(kind) = self.kinds.iter().find(is_its) else {
             return;
         };

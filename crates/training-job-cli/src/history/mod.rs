@@ -1,0 +1,18 @@
+//! The history: stories of finished jobs in a directory, which outlive the jobs.
+//!
+//! | file | content |
+//! |---|---|
+//! | `args.rs` | the flags `--history…` of an operator |
+//! | `bounds.rs` | selects the stories to keep (pure) |
+//! | `keeper.rs` | the queue of an operator, and the task that writes its stories |
+//! | `collect.rs` | finished job → story |
+
+mod args;
+mod bounds;
+mod collect;
+mod keeper;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use args::{HistoryArgs, keep};
+pub(crate) use bounds::Limits;
