@@ -11,7 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RunPolicy;
@@ -31,8 +33,38 @@ const TEMPLATE_METADATA: [&str; 6] = [
     "namespace",
 ];
 
-/// Returns the schema of a pod template, without descriptions.
+/// The title of the schema that [`tidy_definition`] replaces by that of a pod template.
+const POD_TEMPLATE: &str = "PodTemplateSpec";
+
+/// Returns a schema of any object, which [`tidy_definition`] replaces by that of a pod template without descriptions. The
+/// derived definition of each kind rewrites all schemas in it, at each level again, which for a pod template takes 25 ms.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({
+        "title": POD_TEMPLATE, "type": "object", "x-kubernetes-preserve-unknown-fields": true
+    })
+}
+
+/// A kind whose definition has the schema of a pod template in the form of definitions.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "schema.invalid", version = "v1", kind = "TemplateHolder")]
+struct HolderSpec {
+    #[schemars(schema_with = "whole_pod_template")]
+    template: PodTemplateSpec,
+}
+
+/// Returns the schema of a pod template in the form of definitions.
+fn defined_pod_template() -> &'static JSONSchemaProps {
+    static SCHEMA: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
+        let mut versions = TemplateHolder::crd().spec.versions;
+        let schema = versions.pop().and_then(|version| version.schema);
+        let spec = schema.and_then(|schema| schema.open_api_v3_schema?.properties?.remove("spec"));
+        let template = spec.and_then(|spec| spec.properties?.remove("template"));
+        template.unwrap_or_default()
+    });
+    &SCHEMA
+}
+
+fn whole_pod_template(_: &mut SchemaGenerator) -> Schema {
     let mut value = lean_value::<PodTemplateSpec>();
     let claim =
         "/properties/spec/properties/volumes/items/properties/ephemeral/properties/volumeClaimTemplate";
@@ -211,6 +243,12 @@ pub fn any(_: &mut SchemaGenerator) -> Schema {
 
 fn tidy(schema: &mut JSONSchemaProps) {
     for_each(schema, &|schema| {
+        if schema.title.as_deref() == Some(POD_TEMPLATE) {
+            *schema = JSONSchemaProps {
+                description: schema.description.take(),
+                ..defined_pod_template().clone()
+            };
+        }
         schema.nullable = None;
         schema.description = schema.description.as_deref().map(joined);
         if let Some(words) = &mut schema.enum_ {
