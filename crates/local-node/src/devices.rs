@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
@@ -17,11 +20,19 @@ pub struct Devices {
     pub variable: String,
 }
 
+/// The longest wait for NVIDIA's driver. That of a broken device may never respond.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Returns the accelerators of this machine by the name of their resource: `nvidia.com/gpu` and
 /// `nvidia.com/mig-PROFILE` as `nvidia-smi -L` lists them, and `amd.com/gpu` as the kernel does. Empty without drivers.
 #[must_use]
 pub fn devices_of_this_machine() -> BTreeMap<String, Devices> {
-    let listed = Command::new("nvidia-smi").arg("-L").output().ok();
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        // The receiver may have stopped waiting.
+        let _ = send.send(Command::new("nvidia-smi").arg("-L").output());
+    });
+    let listed = receive.recv_timeout(DRIVER_TIMEOUT).ok().and_then(Result::ok);
     let listed = listed.filter(|output| output.status.success());
     let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let mut all = nvidia(&listed.unwrap_or_default());
