@@ -145,8 +145,7 @@ impl Dispatcher {
         let at = PodRef::from_pod(&pod);
         let key = (at.namespace.clone(), at.name.clone());
         self.agent.track(&pod, true);
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
+        let has_ended = has_ended(&pod);
         let mut before = None;
         let (mut bind_requested, mut task) = (false, None);
         match self.pods.remove(&key) {
@@ -231,7 +230,8 @@ impl Dispatcher {
         let (end, ended) = oneshot::channel::<()>();
         let agent = Arc::clone(&self.agent);
         let owner = PodRef::from_pod(&pod);
-        let left = (!self.listed).then(|| owner.uid.clone());
+        // The processes of an ended pod were killed before its end was reported.
+        let left = (!self.listed && !has_ended(&pod)).then(|| owner.uid.clone());
         let handle = self.tasks.spawn(async move {
             // Dropped when the task ends for any reason, which is the signal.
             let _end = end;
@@ -285,6 +285,11 @@ impl Dispatcher {
             known.task = Some(task);
         }
     }
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {
