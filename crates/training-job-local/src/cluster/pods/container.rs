@@ -35,22 +35,29 @@ pub(super) fn choose(pod: &Value, requested: Option<&str>) -> Result<String, Str
     }
 }
 
-/// Returns the message for a container without output, in a kubelet's words.
-pub(super) fn no_output(pod: &Value, container: &str, previous: bool) -> String {
+/// Returns the message for a container without output, in a kubelet's words, or `None` if the run has ended: it wrote
+/// nothing, and an earlier node ran it.
+pub(super) fn no_output(pod: &Value, container: &str, previous: bool) -> Option<String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    if previous {
-        return format!("previous terminated container {container:?} in pod {name:?} not found");
-    }
     let all = ["containerStatuses", "initContainerStatuses"];
     let mut statuses = all
         .iter()
         .flat_map(|field| pod["status"][field].as_array().into_iter().flatten());
     let status = statuses.find(|status| status["name"] == container);
+    let state = if previous { "lastState" } else { "state" };
+    if status.is_some_and(|status| status[state]["terminated"].is_object()) {
+        return None;
+    }
+    if previous {
+        return Some(format!(
+            "previous terminated container {container:?} in pod {name:?} not found"
+        ));
+    }
     let waiting = status.and_then(|status| status["state"]["waiting"]["reason"].as_str());
-    match waiting {
+    Some(match waiting {
         Some(reason) => format!("container {container:?} in pod {name:?} is waiting to start: {reason}"),
         None => format!("container {container:?} in pod {name:?} is not available"),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -80,10 +87,12 @@ mod tests {
     fn a_container_without_output_waits_or_has_not_run_before() {
         let pod = json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [
             {"name": "a", "state": {"waiting": {"reason": "ContainerCreating"}}},
+            {"name": "b", "state": {"terminated": {"exitCode": 0}}},
         ]}});
         let waiting = "container \"a\" in pod \"p\" is waiting to start: ContainerCreating";
-        assert_eq!(no_output(&pod, "a", false), waiting);
+        assert_eq!(no_output(&pod, "a", false).as_deref(), Some(waiting));
         let previous = "previous terminated container \"a\" in pod \"p\" not found";
-        assert_eq!(no_output(&pod, "a", true), previous);
+        assert_eq!(no_output(&pod, "a", true).as_deref(), Some(previous));
+        assert_eq!(no_output(&pod, "b", false), None);
     }
 }

@@ -48,10 +48,17 @@ async fn respond(
         .containers
         .output(&namespace, &name, &container, previous, &options)
         .await;
-    let reader = output.map_err(|error| match error {
-        ContainerError::NoRun => bad_request(&no_output(pod, &container, previous)),
-        error => failure_response(500, "InternalError", &error.to_string()),
-    })?;
+    let reader = match output {
+        Ok(reader) => reader,
+        Err(ContainerError::NoRun) => {
+            let problem = no_output(pod, &container, previous);
+            return problem.map_or_else(
+                || Ok(text(Empty::new().boxed_unsync())),
+                |problem| Err(bad_request(&problem)),
+            );
+        }
+        Err(error) => return Err(failure_response(500, "InternalError", &error.to_string())),
+    };
     let formatter = LogFormatter::new(&options);
     let chunks = stream::unfold(
         (reader, formatter, permit),
