@@ -4,15 +4,15 @@ use maud::{Markup, html};
 
 use crate::story::Story;
 
-/// What a server adds to the page of a story.
+/// The parts of a page that a server adds.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// Address of the stylesheet, which contains [`STYLE`](crate::STYLE).
     pub style: &'a str,
     /// Address of the script.
     pub script: &'a str,
-    /// Address of the server-sent events, after each of which the script loads the page again. Empty if the story does
-    /// not change.
+    /// Address of the server-sent events; the script loads the page again after each event. Empty if the story does not
+    /// change.
     pub events: &'a str,
     /// Address of the list of jobs.
     pub list: &'a str,

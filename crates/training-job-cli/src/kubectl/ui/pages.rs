@@ -23,7 +23,7 @@ const STATES: [&str; 7] = [
     "New",
 ];
 
-/// What the list of jobs shows.
+/// The content of the list of jobs.
 #[derive(Debug)]
 pub(super) struct ListPage<'a> {
     /// The rows that the query selects.

@@ -17,7 +17,7 @@ pub(super) enum Route {
     Events {
         /// The job whose changes are sent, instead of those of all.
         job: Option<JobKey>,
-        /// Whether time counts as a change, because logs change without one.
+        /// True if time counts as a change, because logs grow without one.
         has_ticks: bool,
     },
     Log {
