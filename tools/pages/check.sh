@@ -50,5 +50,5 @@ ui=$!
 until grep --quiet 'token=' "$work/ui.log"; do
     kill -0 "$ui" || { cat "$work/ui.log"; exit 1; }
 done
-target/control-plane/kubectl --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml
+"${KUBECTL:-target/control-plane/kubectl}" --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml
 (cd "$work" && node live.js "$(cat ui.log)" PyTorchJob mnist)

@@ -126,7 +126,7 @@ fn table(rows: &[JobRow]) -> Markup {
     ];
     let time = |seconds: Option<i64>| seconds.map(short_time).unwrap_or_default();
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Jobs (table)" {
+        div.scroll.jobs tabindex="0" role="region" aria-label="Jobs (table)" {
             table {
                 thead { tr { @for head in heads { th scope="col" { (head) } } } }
                 tbody { @for row in rows { tr {
