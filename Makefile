@@ -156,6 +156,7 @@ test-node: build ## Run jobs on real nodes: kubelet, containerd, CoreDNS; needs 
 	FRAMEWORKS='$(FRAMEWORKS)' tests/node/run.sh
 
 test-pages: build ## Check the pages of stories with axe-core in headless Chromium, and take the pictures of the docs; needs Node and Debian's package chromium (not part of make test)
+	@tests/control-plane/build.sh
 	tools/pages/check.sh
 
 ##@ Check

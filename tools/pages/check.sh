@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes pages of stories, from the tests' values and from real local runs, and checks them in headless Chromium. The
-# pictures of a failed job become those of the docs.
+# Makes pages of stories, from the tests' values and from real local runs, and checks them in headless Chromium, then the
+# pages of `kubectl training ui` on a local cluster. The pictures of a failed job become those of the docs.
 #
 # usage: tools/pages/check.sh
 set -eu
@@ -9,7 +9,7 @@ work=target/pages
 operator=target/debug/training-operator
 rm -rf "$work/html"
 mkdir -p "$work/html"
-cp tools/pages/package.json tools/pages/package-lock.json tools/pages/check.js "$work"
+cp tools/pages/package.json tools/pages/package-lock.json tools/pages/check.js tools/pages/live.js "$work"
 (cd "$work" && npm ci --silent --no-audit --no-fund)
 cargo run --quiet --package training-job-story --example pages -- "$work/html"
 
@@ -32,3 +32,23 @@ wait "$pid" || code=$?
 
 cd "$work"
 node check.js html ../../docs/users/pictures local
+cd ../..
+
+# The same job on a local cluster, in a browser that is open from the start.
+kubeconfig=$work/kubeconfig
+ln -sf ../debug/training-operator "$work/kubectl-training"
+rm -f "$kubeconfig"
+"$operator" local cluster --kubeconfig "$kubeconfig" >"$work/cluster.log" 2>&1 &
+cluster=$!
+trap 'kill -INT "$cluster" $ui 2>/dev/null || true' EXIT
+ui=
+until grep --quiet 'cluster ready' "$work/cluster.log"; do
+    kill -0 "$cluster" || { cat "$work/cluster.log"; exit 1; }
+done
+"$work/kubectl-training" ui --kubeconfig "$kubeconfig" >"$work/ui.log" 2>&1 &
+ui=$!
+until grep --quiet 'token=' "$work/ui.log"; do
+    kill -0 "$ui" || { cat "$work/ui.log"; exit 1; }
+done
+"${KUBECTL:-target/control-plane/kubectl}" --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml
+(cd "$work" && node live.js "$(cat ui.log)" PyTorchJob mnist)

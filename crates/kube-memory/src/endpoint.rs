@@ -101,6 +101,13 @@ fn respond(shared: &Arc<Shared>, response: ServerResponse, seconds: u64) -> Resp
             }
             (code, Content::Whole(Some(body)))
         }
+        ServerResponse::Typed {
+            media_type: of_body,
+            body,
+        } => {
+            media_type = of_body;
+            (200, Content::Whole(Some(body)))
+        }
         ServerResponse::Watch { kind, id } => {
             let stream = WatchBody {
                 shared: shared.clone(),

@@ -23,7 +23,7 @@ mod story;
 mod text;
 
 pub use curve::{CURVES, Curve};
-pub use html::html;
+pub use html::{STYLE, Site, html, site_html};
 pub use recorder::{Job, Recorder};
 pub use rendered::RenderedRole;
 pub use settings::{Setting, settings};

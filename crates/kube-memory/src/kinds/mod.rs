@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod json_path;
 pub(crate) mod leases;
 pub(crate) mod openapi;
+pub(crate) mod openapi_v2;
 pub(crate) mod pods;
 #[cfg(feature = "rules")]
 pub(crate) mod rules;

@@ -69,6 +69,8 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) form: Form,
     pub(crate) content_type: String,
+    /// The `Accept` header.
+    pub(crate) accepted: String,
     pub(crate) body: Bytes,
 }
 
@@ -111,6 +113,7 @@ impl Request {
             query,
             form,
             content_type,
+            accepted: accepted.to_owned(),
             body,
         };
         options::check_write(&request)?;
@@ -134,8 +137,7 @@ impl Request {
 impl Path {
     /// Parses `/api/v1/…` and `/apis/<group>/<version>/…`; returns `None` for any other path. A path without a
     /// resource is a discovery request. `/version` is parsed as a version without a group, `/healthz` as one of the group
-    /// `health`, and `/openapi/v3/…` as the
-    /// name of an object of the group `openapi`.
+    /// `health`, `/openapi/v2` as a version of the group `openapi`, and `/openapi/v3/…` as the name of an object of it.
     fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
         let group = match parts.next()?.as_str() {
@@ -152,11 +154,18 @@ impl Path {
                     ..Self::default()
                 });
             }
-            "openapi" if parts.next()? == "v3" => {
-                let document: Vec<String> = parts.collect();
+            "openapi" => {
+                let version = parts.next()?;
+                let document = parts.collect::<Vec<String>>().join("/");
+                let (version, name) = match version.as_str() {
+                    "v2" if document.is_empty() => (version, None),
+                    "v3" => (String::new(), Some(document)),
+                    _ => return None,
+                };
                 return Some(Self {
                     group: "openapi".to_owned(),
-                    name: Some(document.join("/")),
+                    version,
+                    name,
                     ..Self::default()
                 });
             }

@@ -5,12 +5,21 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::kinds::{Family, Kind, Version, openapi};
+use crate::kinds::{Family, Kind, Version, openapi, openapi_v2};
 use crate::request::{
     Request,
     failure::{ApiResult, Failure},
 };
-use crate::server::{Server, ServerResponse, reviews::REVIEWS};
+use crate::server::{Server, ServerResponse, aggregated, reviews::REVIEWS};
+use crate::store::object::encode;
+
+/// The formats of patches for which clients need no more than the document has. Those of strategic merge patches would
+/// read the strategies of lists from it.
+const PATCHES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
 
 const VERBS: [&str; 8] = [
     "create",
@@ -29,6 +38,28 @@ impl Server {
             return Err(Failure::method_not_allowed());
         }
         let path = &request.path;
+        let whole = path.version.is_empty() && matches!(path.group.as_str(), "" | "*");
+        if whole && request.accepted.contains(aggregated::NAME) {
+            let groups = match path.group.as_str() {
+                "" => BTreeMap::from([(String::new(), vec!["v1".to_owned()])]),
+                _ => self.groups(),
+            };
+            let body = encode(&self.aggregated(&groups));
+            return Ok(ServerResponse::Typed {
+                media_type: aggregated::MEDIA_TYPE,
+                body,
+            });
+        }
+        if (path.group.as_str(), path.version.as_str()) == ("openapi", "v2") {
+            let document = self.openapi_v2();
+            if request.accepted.contains(openapi_v2::PROTOBUF_NAME) {
+                return Ok(ServerResponse::Typed {
+                    media_type: openapi_v2::PROTOBUF,
+                    body: bytes::Bytes::from(openapi_v2::protobuf(&document)),
+                });
+            }
+            return Ok(ServerResponse::value(200, &document));
+        }
         let value = match (path.group.as_str(), path.version.as_str()) {
             ("", "version") => version_info(),
             ("health", _) => {
@@ -100,6 +131,45 @@ impl Server {
         json!({ "paths": paths })
     }
 
+    /// Returns the OpenAPI document of v2, for all versions of all groups.
+    fn openapi_v2(&self) -> Value {
+        let (mut paths, mut definitions) = (serde_json::Map::new(), serde_json::Map::new());
+        let core = (String::new(), vec!["v1".to_owned()]);
+        for (group, versions) in self.groups().into_iter().chain([core]) {
+            for version in versions {
+                let name = match group.as_str() {
+                    "" => format!("api/{version}"),
+                    group => format!("apis/{group}/{version}"),
+                };
+                let Some(mut document) = self.openapi_document(&name) else {
+                    continue;
+                };
+                if let Some(of_version) = document["paths"].as_object_mut() {
+                    for path in of_version.values_mut() {
+                        path["patch"]["consumes"] = json!(PATCHES);
+                        path["patch"]["parameters"] =
+                            json!([{"name": "fieldValidation", "in": "query", "type": "string"}]);
+                    }
+                    paths.append(of_version);
+                }
+                let schemas = document["components"]["schemas"].as_object();
+                let converted = schemas.into_iter().flatten().map(|(name, schema)| {
+                    let names = schema.get("x-kubernetes-group-version-kind");
+                    let convert =
+                        names.map_or(openapi_v2::schema as fn(&Value) -> Value, |_| openapi_v2::object);
+                    (name.clone(), convert(schema))
+                });
+                definitions.extend(converted);
+            }
+        }
+        json!({
+            "swagger": "2.0",
+            "info": {"title": "kube-memory", "version": "v1"},
+            "paths": paths,
+            "definitions": definitions,
+        })
+    }
+
     /// Returns what kubectl reads of an OpenAPI document such as `apis/kubeflow.org/v1`: that fields are validated here,
     /// and the schemas of definitions, for `kubectl explain`.
     fn openapi_document(&self, document: &str) -> Option<Value> {
@@ -132,7 +202,8 @@ impl Server {
             let definition = format!("{}.{group}", kind.plural);
             if let Some(mut schema) = self.schema_of(&definition, version) {
                 schema["x-kubernetes-group-version-kind"] = json!([names]);
-                schemas.insert(format!("{group}.{version}.{}", kind.kind), schema);
+                let reversed = group.rsplit('.').collect::<Vec<_>>().join(".");
+                schemas.insert(format!("{reversed}.{version}.{}", kind.kind), schema);
             }
         }
         (!paths.is_empty()).then(|| {
@@ -154,7 +225,7 @@ impl Server {
         Some(found["schema"]["openAPIV3Schema"].clone()).filter(Value::is_object)
     }
 
-    fn resources(&self, group: &str, version: &str) -> Option<Value> {
+    pub(super) fn resources(&self, group: &str, version: &str) -> Option<Value> {
         let mut resources = Vec::new();
         let mut api_version = None;
         for target in self.store.registry.all() {

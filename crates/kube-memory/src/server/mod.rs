@@ -1,5 +1,6 @@
 //! The synchronous core: one request, one response.
 
+mod aggregated;
 pub(crate) mod commit;
 pub(crate) mod discovery;
 pub(crate) mod reviews;
@@ -55,8 +56,19 @@ pub(crate) struct Server {
 
 /// A response: either complete, or a watch to read from.
 pub(crate) enum ServerResponse {
-    Done { code: u16, body: Bytes },
-    Watch { kind: usize, id: u64 },
+    Done {
+        code: u16,
+        body: Bytes,
+    },
+    /// A response with code 200 in another format than JSON or text.
+    Typed {
+        media_type: &'static str,
+        body: Bytes,
+    },
+    Watch {
+        kind: usize,
+        id: u64,
+    },
 }
 
 impl ServerResponse {

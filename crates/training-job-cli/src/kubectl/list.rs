@@ -1,7 +1,7 @@
 //! `list`: one line for each job.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -283,7 +283,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
     if let Some(directory) = &arguments.history {
-        rows.extend(deleted(directory, namespace.as_deref(), &wanted, &rows, now)?);
+        let stories = history::read(directory, namespace.as_deref(), None)?;
+        rows.extend(deleted(&stories, &wanted, &rows, now));
     }
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
@@ -326,21 +327,17 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rows of jobs of these kinds that are in the history but not among `current`.
+/// Returns the rows of the stories of jobs of these kinds that are not among `current`.
 pub(super) fn deleted(
-    directory: &Path,
-    namespace: Option<&str>,
+    stories: &[Story],
     kinds: &[Arc<Kind>],
     current: &[JobRow],
     now: Timestamp,
-) -> Result<Vec<JobRow>, Failure> {
+) -> Vec<JobRow> {
     let current: BTreeSet<&str> = current.iter().map(|row| row.uid.as_str()).collect();
     let row = |story: &Story| {
         let kind = kinds.iter().find(|kind| kind.name() == story.kind)?;
         (!current.contains(story.uid.as_str())).then(|| JobRow::of_story(story, &kind.resource, now))
     };
-    Ok(history::read(directory, namespace, None)?
-        .iter()
-        .filter_map(row)
-        .collect())
+    stories.iter().filter_map(row).collect()
 }

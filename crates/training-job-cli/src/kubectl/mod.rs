@@ -24,6 +24,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod top;
+mod ui;
 mod wait;
 
 use std::ffi::OsString;
@@ -86,6 +87,7 @@ enum Verb {
     Report(report::Args),
     Explain(explain::Args),
     Top(top::Args),
+    Ui(ui::Args),
     Wait(wait::Args),
     Suspend(change::SuspendArgs),
     Resume(change::ResumeArgs),
@@ -104,6 +106,7 @@ impl Verb {
             Self::Report(arguments) => report::run(arguments, kinds),
             Self::Explain(arguments) => explain::run(arguments, kinds),
             Self::Top(arguments) => top::run(arguments, kinds),
+            Self::Ui(arguments) => ui::run(arguments, kinds),
             Self::Wait(arguments) => wait::run(arguments, kinds),
             Self::Suspend(arguments) => change::suspend(arguments, kinds),
             Self::Resume(arguments) => change::resume(arguments, kinds),

@@ -170,6 +170,23 @@ pub(crate) async fn list(
     selector: Option<&str>,
     kinds: &[Arc<Kind>],
 ) -> anyhow::Result<(Vec<StoredJob>, Vec<String>)> {
+    let (jobs, denied) = list_allowed(client, namespace, selector, kinds).await?;
+    if jobs.is_empty()
+        && denied.len() == kinds.len()
+        && let Some(plural) = denied.first()
+    {
+        return Err(forbidden("list", plural, namespace));
+    }
+    Ok((jobs, denied))
+}
+
+/// Returns the jobs of all kinds, and the kinds that the user may not list, which may be all.
+pub(crate) async fn list_allowed(
+    client: &Client,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+    kinds: &[Arc<Kind>],
+) -> anyhow::Result<(Vec<StoredJob>, Vec<String>)> {
     let of_kind = async |kind: &Arc<Kind>| {
         let api: Api<DynamicObject> = match namespace {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind.resource),
@@ -189,12 +206,6 @@ pub(crate) async fn list(
     for (of_kind, forbidden) in try_join_all(kinds.iter().map(of_kind)).await? {
         jobs.extend(of_kind);
         denied.extend(forbidden);
-    }
-    if jobs.is_empty()
-        && denied.len() == kinds.len()
-        && let Some(plural) = denied.first()
-    {
-        return Err(forbidden("list", plural, namespace));
     }
     Ok((jobs, denied))
 }

@@ -19,7 +19,7 @@ use crate::write;
 
 use super::connection::{Connection, ConnectionArgs, connect, namespace};
 use super::history;
-use super::observe::{ObservedJob, Parts, explained, find, observe};
+use super::observe::{ObservedJob, Parts, StoredJob, explained, find, observe};
 use super::target::Target;
 
 const HELP: &str = "\
@@ -137,22 +137,33 @@ fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<S
 fn current(arguments: &Args, kinds: &Kinds) -> Result<Story, Failure> {
     connect(&arguments.connection, async |connection| {
         let job = find(&connection, kinds, &arguments.job).await?;
-        let parts = Parts {
-            pods: true,
-            events: true,
-            ..Parts::default()
-        };
-        let observed = observe(&connection.client, job, parts).await?;
-        for resource in &observed.forbidden {
-            note(&format!(
-                "you are not allowed to list {resource}, so the story lacks them"
-            ));
-        }
-        Ok(story(&connection, &observed).await)
+        let (story, notes) = story_of_stored(&connection, job).await?;
+        notes.iter().for_each(|text| note(text));
+        Ok(story)
     })
 }
 
-async fn story(connection: &Connection, observed: &ObservedJob) -> Story {
+/// Returns the story of a job in the cluster, and sentences about what it lacks.
+///
+/// # Errors
+/// A list failed for another reason than missing rights.
+pub(super) async fn story_of_stored(
+    connection: &Connection,
+    job: StoredJob,
+) -> anyhow::Result<(Story, Vec<String>)> {
+    let parts = Parts {
+        pods: true,
+        events: true,
+        ..Parts::default()
+    };
+    let observed = observe(&connection.client, job, parts).await?;
+    let lacks = |resource| format!("you are not allowed to list {resource}, so the story lacks them");
+    let mut notes: Vec<String> = observed.forbidden.iter().map(lacks).collect();
+    let story = story(connection, &observed, &mut notes).await;
+    Ok((story, notes))
+}
+
+async fn story(connection: &Connection, observed: &ObservedJob, notes: &mut Vec<String>) -> Story {
     let job = &observed.job;
     let mut recorder = Recorder::new(job.kind.framework.keys(), &job.object);
     for pod in &observed.pods {
@@ -190,7 +201,7 @@ async fn story(connection: &Connection, observed: &ObservedJob) -> Story {
         }
     }
     if failed > 0 {
-        note(&format!(
+        notes.push(format!(
             "{failed} logs cannot be read, so the story lacks them: {reason}"
         ));
     }

@@ -3,6 +3,7 @@
 mod axis;
 mod chart;
 mod sections;
+mod site;
 mod spans;
 mod time;
 mod timeline;
@@ -12,9 +13,12 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::story::Story;
 use crate::text::is_hidden;
 
+pub use site::Site;
+
 use time::{duration, seconds_between, time};
 
-const STYLE: &str = include_str!("style.css");
+/// The stylesheet of the page.
+pub const STYLE: &str = include_str!("style.css");
 
 /// The browser loads and runs nothing, whatever the texts of the page are.
 const SECURITY_POLICY: &str =
@@ -22,33 +26,46 @@ const SECURITY_POLICY: &str =
 
 /// Returns the page as HTML. All texts of the story are escaped, and characters that hide or reorder text are removed.
 pub fn html(story: &Story) -> String {
-    let mut page = page(story).into_string();
+    visible(page(story, None))
+}
+
+/// Returns the page of a server. The server sends the security policy, as a header.
+pub fn site_html(story: &Story, site: &Site<'_>) -> String {
+    visible(page(story, Some(site)))
+}
+
+fn visible(page: Markup) -> String {
+    let mut page = page.into_string();
     // A story that was read from a file may contain any text.
     page.retain(|c| !is_hidden(c));
     page
 }
 
-fn page(story: &Story) -> Markup {
+fn page(story: &Story, site: Option<&Site<'_>>) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(SECURITY_POLICY);
+                @if site.is_none() { meta http-equiv="Content-Security-Policy" content=(SECURITY_POLICY); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="referrer" content="no-referrer";
                 title { (story.kind) " " (story.name) ": " (story.state) }
-                style { (PreEscaped(STYLE)) }
+                @match site {
+                    Some(site) => (site.head()),
+                    None => style { (PreEscaped(STYLE)) },
+                }
             }
-            body {
+            body data-events=[site.map(|site| site.events)] {
                 a.skip href="#main" { "Skip to the content" }
-                header {
+                header data-live[site.is_some()] {
+                    @if let Some(site) = site { (site.back()) (site.notes()) }
                     h1 { (story.kind) " " (story.name) }
                     p { span.state.(class_of_state(&story.state)) { (story.state) } (outcome(story)) }
                     (facts(story))
                     (contents(story))
                 }
-                main #main {
+                main #main data-live[site.is_some()] {
                     (sections::root_cause(story))
                     (sections::warnings(story))
                     (timeline::timeline(story))
@@ -58,8 +75,9 @@ fn page(story: &Story) -> Markup {
                     (sections::spec(story))
                     (sections::rendered(story))
                     (sections::logs(story))
+                    @if let Some(site) = site { (site.logs(story)) }
                 }
-                footer.soft {
+                footer.soft data-live[site.is_some()] {
                     (sections::omitted(story))
                     p { "As of " (time(story.created_at, Some(story.observed_at))) ". Relative times count from the creation of the job." }
                 }

@@ -221,11 +221,27 @@ async fn kubectl_prints_the_same_as_on_a_real_api_server() {
         &["get", "--raw", "/healthz"],
         &["get", "mxjob", "none"],
         &["logs", "none"],
+        &["get", "configmaps,pytorchjobs", "--sort-by=.metadata.name"],
+        &["get", "secrets,quota", "--sort-by=.metadata.name"],
         &["delete", "configmap", "settings"],
         &["delete", "secret,quota", "--all"],
     ] {
         local.same(arguments, "").await;
     }
+    // kubectl reads OpenAPI v2 for lists, to check their items itself.
+    for _ in 0..2 {
+        local.same(&["apply", "-f", "-"], LIST).await;
+    }
+    local
+        .same(&["get", "configmaps,pytorchjobs", "--sort-by=.metadata.name"], "")
+        .await;
+    let misspelled = LIST
+        .replace("containers", "kontainers")
+        .replace("restartPolicy", "restart");
+    local
+        .same(&["create", "--dry-run=client", "-f", "-"], &misspelled)
+        .await;
+    local.same(&["delete", "-f", "-"], LIST).await;
     for (kind, roles) in [
         (
             "MXJob",
@@ -253,6 +269,14 @@ async fn kubectl_prints_the_same_as_on_a_real_api_server() {
     local.stop().await;
 }
 
+/// A service, and a job that does not start.
+const LIST: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
+    {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "listed"}, "spec": {"clusterIP": "None",
+        "selector": {"a": "b"}, "ports": [{"port": 80, "targetPort": "http"}]}},
+    {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "listed"}, "spec":
+        {"runPolicy": {"suspend": true}, "pytorchReplicaSpecs": {"Worker": {"replicas": 1, "restartPolicy": "OnFailure",
+            "template": {"spec": {"containers": [{"name": "pytorch", "image": "none"}]}}}}}}]}"#;
+
 const GATED: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
     {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "short"}, "spec": {"restartPolicy": "Never",
         "containers": [{"name": "a", "image": "none", "command": ["/bin/echo", "kept"]}]}},
@@ -267,10 +291,7 @@ async fn objects_and_output_outlive_a_killed_cluster() {
     let local = Local::start_with("local-data", Some(&data)).await;
     let gate = local.real.directory().join("gate-of-data");
     let objects = GATED.replace("GATE", gate.to_str().unwrap());
-    local
-        .kubectl(&["apply", "--validate=false", "-f", "-"], &objects)
-        .await
-        .success();
+    local.kubectl(&["apply", "-f", "-"], &objects).await.success();
     let succeeded = "--for=jsonpath={.status.phase}=Succeeded";
     local
         .run(&["wait", "pod/short", succeeded, "--timeout=60s"])

@@ -100,7 +100,7 @@ pub(super) async fn run(args: &Args, kinds: &Kinds, jobs: Jobs) -> anyhow::Resul
         Some(path) => path.clone(),
         None => default_path()?,
     };
-    let mut file = KubeconfigFile::create(path)?;
+    let mut file = KubeconfigFile::reserve(path)?;
     let data = args.data.as_deref().map(DataDirectory::open).transpose()?;
     let history = args
         .history

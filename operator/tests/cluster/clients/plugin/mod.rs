@@ -5,6 +5,7 @@ mod completion;
 mod crowd;
 mod logs;
 mod rights;
+mod ui;
 mod views;
 
 use std::os::unix::fs::symlink;

@@ -1,0 +1,252 @@
+//! Reads what a page shows from the cluster and the history.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, DynamicObject, LogParams};
+use training_job_story::{Site, Story, site_html};
+
+use crate::cluster::with_timeout;
+use crate::kinds::{Kind, Kinds};
+use crate::kubectl::connection::Connection;
+use crate::kubectl::list::{JobRow, deleted};
+use crate::kubectl::observe::{StoredJob, explained, is_forbidden, list_allowed};
+use crate::kubectl::report::story_of_stored;
+use crate::story::{Stories, read as read_stories};
+
+use super::filter::{Query, filter};
+use super::log;
+use super::pages::{self, LIST, ListPage, SCRIPT, STYLE, problem};
+use super::route::JobKey;
+
+/// The cluster and the history.
+pub(super) struct Views {
+    pub(super) client: Client,
+    /// The namespace to show; `None` for all.
+    pub(super) namespace: Option<String>,
+    pub(super) kinds: Kinds,
+    pub(super) history: Option<PathBuf>,
+}
+
+/// A page and its HTTP status.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) code: u16,
+    pub(super) html: String,
+}
+
+impl Page {
+    fn problem(code: u16, title: &str, text: &str) -> Self {
+        let html = problem(title, text, &[]);
+        Self { code, html }
+    }
+
+    pub(super) fn not_found() -> Self {
+        Self::problem(404, "Not found", "This server has no such page.")
+    }
+
+    fn unreadable(error: &anyhow::Error) -> Self {
+        Self::problem(502, "The cluster cannot be read", &format!("{error:#}"))
+    }
+}
+
+impl Views {
+    fn shows(&self, namespace: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|own| own == namespace)
+    }
+
+    /// Reads stories beside the other requests, because a history may have many.
+    async fn stories(&self, namespace: Option<String>, name: Option<String>) -> Result<Stories, String> {
+        let Some(directory) = self.history.clone() else {
+            return Ok(Stories::default());
+        };
+        let shown = directory.display().to_string();
+        let read = move || read_stories(&directory, namespace.as_deref(), name.as_deref());
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.map_err(|error| format!("--history {shown}: {error}"))?;
+        read.map_err(|error| format!("--history {shown}: {error}"))
+    }
+
+    /// Returns the jobs of a namespace or of all, and sentences about what is lacking.
+    async fn rows(&self, namespace: Option<&str>) -> anyhow::Result<(Vec<JobRow>, Vec<String>)> {
+        let (jobs, denied) = list_allowed(&self.client, namespace, None, &self.kinds).await?;
+        let now = Timestamp::now();
+        let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
+        let mut notes = Vec::new();
+        if !denied.is_empty() {
+            let place = match namespace {
+                Some(namespace) => format!("in namespace {namespace}"),
+                None => "in all namespaces; start this server with -n NAMESPACE for one".to_owned(),
+            };
+            notes.push(format!(
+                "You are not allowed to list {} {place}.",
+                denied.join(", ")
+            ));
+        }
+        match self.stories(namespace.map(str::to_owned), None).await {
+            Ok(found) => {
+                rows.extend(deleted(&found.stories, &self.kinds, &rows, now));
+                if !found.problems.is_empty() {
+                    let count = found.problems.len();
+                    notes.push(format!("{count} files of the history are not stories."));
+                }
+            }
+            Err(problem) => notes.push(problem),
+        }
+        rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
+        Ok((rows, notes))
+    }
+
+    pub(super) async fn list(&self, query: &Query) -> Page {
+        let (rows, notes) = match self.rows(self.namespace.as_deref()).await {
+            Ok(read) => read,
+            Err(error) => return Page::unreadable(&error),
+        };
+        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        let total = rows.len();
+        let html = pages::list(&ListPage {
+            rows: &filter(rows, query),
+            query,
+            total,
+            namespace: self.namespace.as_deref(),
+            kinds: &kinds,
+            notes: &notes,
+        });
+        Page { code: 200, html }
+    }
+
+    /// Returns the story of a job in the cluster, or else of the last one in the history.
+    pub(super) async fn job(&self, key: &JobKey, uid: Option<&str>) -> Page {
+        let Some(kind) = self
+            .kinds
+            .of_argument(&key.kind)
+            .filter(|_| self.shows(&key.namespace))
+        else {
+            return Page::not_found();
+        };
+        let current = self.current(&kind, key).await;
+        if let Ok(Some(job)) = &current
+            && uid.is_none_or(|uid| uid == job.uid())
+        {
+            let connection = Connection {
+                client: self.client.clone(),
+                namespace: key.namespace.clone(),
+            };
+            return match story_of_stored(&connection, job.clone()).await {
+                Ok((story, notes)) => live(&story, key, &notes),
+                Err(error) => Page::unreadable(&error),
+            };
+        }
+        match self.earlier(&kind, key, uid).await {
+            Ok(Some(story)) => return ended(&story),
+            Ok(None) => {}
+            Err(problem) => return Page::problem(500, "The history cannot be read", &problem),
+        }
+        match current {
+            Ok(_) => self.missing(key).await,
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                Page::problem(403, "Not allowed", &status.message)
+            }
+            Err(error) => Page::unreadable(&explained(error, "get", &kind.resource.plural)),
+        }
+    }
+
+    async fn current(&self, kind: &Arc<Kind>, key: &JobKey) -> kube::Result<Option<StoredJob>> {
+        let client = self.client.clone();
+        let api = Api::<DynamicObject>::namespaced_with(client, &key.namespace, &kind.resource);
+        let found = api.get_opt(&key.name).await?;
+        Ok(found.and_then(|object| StoredJob::new(kind, &object).ok()))
+    }
+
+    async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> Result<Option<Story>, String> {
+        let found = self.stories(Some(key.namespace.clone()), Some(key.name.clone()));
+        let is_wanted = |story: &Story| story.kind == kind.name() && uid.is_none_or(|uid| uid == story.uid);
+        Ok(found.await?.stories.into_iter().find(is_wanted))
+    }
+
+    async fn missing(&self, key: &JobKey) -> Page {
+        let others = self.rows(Some(&key.namespace)).await;
+        let others = others.map(|(rows, _)| rows).unwrap_or_default();
+        let text = match &self.history {
+            Some(_) => format!("Neither the cluster nor the history has {key}."),
+            None => {
+                format!("The cluster has no {key}. With --history, this server shows jobs that were deleted.")
+            }
+        };
+        Page {
+            code: 404,
+            html: problem("No such job", &text, &others),
+        }
+    }
+
+    /// Opens the log of a pod.
+    ///
+    /// # Errors
+    /// The page says why there is none.
+    pub(super) async fn log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: Option<String>,
+    ) -> Result<impl futures::AsyncBufRead + use<>, Page> {
+        if !self.shows(namespace) {
+            return Err(Page::not_found());
+        }
+        let api = Api::<Pod>::namespaced(self.client.clone(), namespace);
+        let parameters = LogParams {
+            container,
+            follow: true,
+            tail_lines: Some(log::LINES),
+            ..LogParams::default()
+        };
+        let opened = with_timeout(api.log_stream(pod, &parameters)).await;
+        let opened = opened.map_err(|error| Page::unreadable(&error))?;
+        opened.map_err(|error| {
+            let code = match &error {
+                kube::Error::Api(status) if matches!(status.code, 400 | 404) => status.code,
+                error if is_forbidden(error) => 403,
+                _ => 502,
+            };
+            let text = format!("{:#}", explained(error, "get", "pods/log"));
+            Page::problem(code, "The log cannot be read", &text)
+        })
+    }
+}
+
+fn live(story: &Story, key: &JobKey, notes: &[String]) -> Page {
+    let ticks = if story.is_finished() { "" } else { "&ticks=1" };
+    let site = Site {
+        events: &format!("/events?job={key}{ticks}"),
+        logs: &format!("/logs/{}/", key.namespace),
+        notes,
+        ..SITE
+    };
+    Page {
+        code: 200,
+        html: site_html(story, &site),
+    }
+}
+
+fn ended(story: &Story) -> Page {
+    let note = "This job was deleted. Its story is from the history.".to_owned();
+    let site = Site {
+        notes: &[note],
+        ..SITE
+    };
+    Page {
+        code: 200,
+        html: site_html(story, &site),
+    }
+}
+
+const SITE: Site<'static> = Site {
+    style: STYLE,
+    script: SCRIPT,
+    events: "",
+    list: LIST,
+    logs: "",
+    notes: &[],
+};
