@@ -51,11 +51,10 @@ async fn respond(
     let reader = match output {
         Ok(reader) => reader,
         Err(ContainerError::NoRun) => {
-            let problem = no_output(pod, &container, previous);
-            return problem.map_or_else(
-                || Ok(text(Empty::new().boxed_unsync())),
-                |problem| Err(bad_request(&problem)),
-            );
+            return Ok(match no_output(pod, &container, previous) {
+                Some(problem) => bad_request(&problem),
+                None => text(Empty::new().boxed_unsync()),
+            });
         }
         Err(error) => return Err(failure_response(500, "InternalError", &error.to_string())),
     };
