@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the client programs that tests run on `local cluster` into target/clients, unless they are there and current. Takes a
-# minute on two cores the first time.
+# Builds the client programs that tests run on `local cluster` into target/clients, unless they are there and current. Takes some
+# minutes on two cores the first time.
 set -eu
 cd "$(dirname "$0")"
 out=$(cd ../.. && pwd)/target/clients
@@ -11,7 +11,7 @@ if command -v flock >/dev/null; then
     exec 9>"$out/lock"
     flock 9
 fi
-for name in client-go; do
+for name in client-go typed; do
     [ ! -x "$out/$name" ] || [ -n "$(find "$name" -newer "$out/$name" -type f)" ] || continue
     echo "clients: building $name (once)" >&2
     (cd "$name" && GOWORK=off go build -mod=readonly -ldflags "-s -w" -o "$out/$name" .)

@@ -1,6 +1,6 @@
 //! The programs that `tests/helm/build.sh` has built.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -47,8 +47,13 @@ impl Helm {
     /// Runs a command as the administrator of a cluster.
     pub(crate) async fn run_on(self, plane: &ControlPlane, arguments: &[&str]) -> Output {
         let home = plane.directory().join("helm");
+        self.run_with(plane.kubeconfig().as_ref(), &home, arguments).await
+    }
+
+    /// Runs a command with a kubeconfig, and a directory for Helm's own files.
+    pub(crate) async fn run_with(self, kubeconfig: &Path, home: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
-        command.env("KUBECONFIG", plane.kubeconfig());
+        command.env("KUBECONFIG", kubeconfig);
         for kind in ["CACHE", "CONFIG", "DATA"] {
             command.env(format!("HELM_{kind}_HOME"), home.join(kind));
         }

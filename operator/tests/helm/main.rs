@@ -1,4 +1,5 @@
-//! The Helm chart under the real Helm 3 and 4: lints, renders, and releases on a real API server. `make test-helm` builds
+//! The Helm chart under the real Helm 3 and 4: lints, renders, and releases on a real API server; and a chart with a
+//! job on `local cluster`. `make test-helm` builds
 //! both and runs this test.
 
 #![allow(
@@ -12,6 +13,7 @@ mod adoption;
 mod differences;
 mod helm;
 mod hook;
+mod local_cluster;
 mod namespace_admin;
 mod permissions;
 mod release;

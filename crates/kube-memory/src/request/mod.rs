@@ -69,7 +69,7 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) form: Form,
     pub(crate) content_type: String,
-    /// The `Accept` header.
+    /// The media types that the client accepts, for documents that have several.
     pub(crate) accepted: String,
     pub(crate) body: Bytes,
 }

@@ -33,13 +33,28 @@ impl Local {
     }
 }
 
-#[tokio::test]
-async fn a_program_in_go_works_with_informers_and_protobuf() {
+/// Builds the programs in Go, unless they are there.
+fn build_programs() {
     let made = Command::new(repository().join("tests/clients/build.sh"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[tokio::test]
+async fn the_typed_clients_of_the_training_operator_work() {
+    build_programs();
+    let local = Local::start("local-typed").await;
+    let program = Program::new(repository().join("target/clients/typed"));
+    let parts = ["create", "watch", "update", "list", "delete"];
+    local.runs(program, "worked", &parts).await;
+    local.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_in_go_works_with_informers_and_protobuf() {
+    build_programs();
     let local = Local::start("local-go").await;
     let program = Program::new(repository().join("target/clients/client-go"));
     let parts = [
