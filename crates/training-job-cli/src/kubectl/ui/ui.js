@@ -1,4 +1,4 @@
-// Loads the page again when the server tells of a change, and replaces the parts that are marked as live.
+// Loads the page again when the server reports a change, and replaces the parts that are marked as live.
 "use strict";
 
 (() => {
