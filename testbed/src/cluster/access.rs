@@ -122,7 +122,7 @@ impl ControlPlane {
         Client::try_from(config).expect("a client")
     }
 
-    /// Waits until a client has a permission in a namespace, such as `create`, `pods`, or `patch`,
+    /// Waits until a client has a permission in a namespace, such as `create`, `pods`, or `get`, `pods/log`, or `patch`,
     /// `mxjobs.kubeflow.org`. The API server applies roles some milliseconds after it has stored them, and sends no
     /// signal.
     pub async fn wait_until_allowed(&self, client: &Client, namespace: &str, verb: &str, resource: &str) {
@@ -143,9 +143,10 @@ impl ControlPlane {
         resource: &str,
         right: bool,
     ) {
-        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let (plural, group) = whole.split_once('.').unwrap_or((whole, ""));
         let review = json!({"spec": {"resourceAttributes": {
-            "namespace": namespace, "verb": verb, "resource": plural, "group": group,
+            "namespace": namespace, "verb": verb, "resource": plural, "group": group, "subresource": subresource,
         }}});
         let review: SelfSubjectAccessReview = serde_json::from_value(review).expect("it is a review");
         let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());

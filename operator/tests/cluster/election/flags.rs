@@ -167,6 +167,18 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "volcano",
         "podgroups.scheduling.volcano.sh",
     ),
+    (
+        "TRAINING_OPERATOR_HISTORY",
+        "/dev/null/history",
+        "--history /dev/null/history",
+    ),
+    ("TRAINING_OPERATOR_HISTORY_MAX_AGE", "soon", "--history-max-age"),
+    (
+        "TRAINING_OPERATOR_HISTORY_MAX_BYTES",
+        "much",
+        "--history-max-bytes",
+    ),
+    ("TRAINING_OPERATOR_HISTORY_MAX_JOBS", "0", "--history-max-jobs"),
     ("TRAINING_OPERATOR_ZAP_DEVEL", "perhaps", "--zap-devel"),
     ("TRAINING_OPERATOR_ZAP_ENCODER", "xml", "--zap-encoder"),
     ("TRAINING_OPERATOR_ZAP_LOG_LEVEL", "loud", "--zap-log-level"),

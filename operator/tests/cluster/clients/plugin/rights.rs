@@ -80,17 +80,15 @@ impl<'a> Account<'a> {
         let client = self.stage.cluster.client_of(&self.kubeconfig).await;
         let name = |resource: &str| match resource {
             "jobs" => "mxjobs.kubeflow.org".to_owned(),
-            // Reviews have a field for the subresource; the rest of the role is applied at the same time.
-            resource => resource.replace("/log", ""),
+            resource => resource.to_owned(),
         };
-        let plain = |right: &&(String, String)| !right.1.contains('/');
-        for (verb, resource) in rights.iter().filter(plain) {
+        for (verb, resource) in rights {
             self.stage
                 .cluster
                 .wait_until_allowed(&client, &self.stage.namespace, verb, &name(resource))
                 .await;
         }
-        for (verb, resource) in not.iter().filter(|right| plain(right)) {
+        if let Some((verb, resource)) = not {
             self.stage
                 .cluster
                 .wait_until_refused(&client, &self.stage.namespace, verb, &name(resource))
@@ -131,7 +129,9 @@ async fn each_verb_needs_the_rights_of_its_help() {
             let output = run_as(stage.cluster, &account.kubeconfig, &words).await;
             format!("{}{}", output.stdout, output.stderr)
         };
-        for missing in &rights {
+        // If the operator is fast, the first list already shows the suspension.
+        let may_do_without = |right: &(String, String)| words[0] == "restart" && right.0 == "watch";
+        for missing in rights.iter().filter(|right| !may_do_without(right)) {
             let others: Vec<_> = rights.iter().filter(|right| *right != missing).cloned().collect();
             account.may(&others, Some(missing)).await;
             let text = run().await;
