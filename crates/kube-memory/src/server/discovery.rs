@@ -282,41 +282,27 @@ fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
         "shortNames": kind.short_names,
         "categories": kind.categories,
     }));
-    let mut sub = |name: &str, kind_name: &str, verbs: &[&str]| {
-        resources.push(json!({
+    let sub = |name: &str, kind_name: &str, verbs: &[&str]| {
+        json!({
             "name": format!("{}/{name}", kind.plural),
             "singularName": "",
             "namespaced": kind.namespaced,
             "kind": kind_name,
             "verbs": verbs,
-        }));
+        })
     };
     if version.status {
-        sub("status", &kind.kind, &["get", "patch", "update"]);
+        resources.push(sub("status", &kind.kind, &["get", "patch", "update"]));
     }
     if version.scale.is_some() {
-        resources.push(json!({
-            "name": format!("{}/scale", kind.plural),
-            "singularName": "",
-            "namespaced": kind.namespaced,
-            "group": "autoscaling",
-            "version": "v1",
-            "kind": "Scale",
-            "verbs": ["get", "patch", "update"],
-        }));
+        let mut scale = sub("scale", "Scale", &["get", "patch", "update"]);
+        scale["group"] = json!("autoscaling");
+        scale["version"] = json!("v1");
+        resources.push(scale);
     }
-    let mut sub = |name: &str, kind_name: &str, verbs: &[&str]| {
-        resources.push(json!({
-            "name": format!("{}/{name}", kind.plural),
-            "singularName": "",
-            "namespaced": kind.namespaced,
-            "kind": kind_name,
-            "verbs": verbs,
-        }));
-    };
     if kind.family == Family::Pod {
-        sub("binding", "Binding", &["create"]);
-        sub("eviction", "Eviction", &["create"]);
+        resources.push(sub("binding", "Binding", &["create"]));
+        resources.push(sub("eviction", "Eviction", &["create"]));
     }
 }
 

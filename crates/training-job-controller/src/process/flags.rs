@@ -149,7 +149,7 @@ pub struct Flags {
     #[arg(skip)]
     pub accelerators: Accelerators,
 
-    /// Keeps the jobs that have finished. Set by the program; there is no flag.
+    /// Keeps the jobs that have finished. The program sets it; it has no flag.
     #[arg(skip)]
     pub finished_jobs: Option<Arc<dyn FinishedJobs>>,
 

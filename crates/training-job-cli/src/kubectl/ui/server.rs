@@ -97,7 +97,7 @@ pub(super) async fn serve(listener: &TcpListener, access: Access, views: Views) 
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             },
             Some(()) = connections.next() => {}
-            // An error means that there is no listener.
+            // Sending fails if no page listens.
             Some(change) = watched.next() => drop(server.changes.send(change)),
         }
     }
