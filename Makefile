@@ -243,10 +243,10 @@ mutants: toolchain ## Change the rules, one thing at a time, and see that the te
 	@nice tools/mutants.sh $(AREAS)
 
 # What is shipped is measured.
-BENCH = tools/image.sh amd64 && OPERATOR=target/image/bin/amd64/training-operator \
-	cargo run --quiet --release --package training-operator-bench --
+BENCH = tools/image.sh --programs amd64 && OPERATOR=target/image/bin/amd64/training-operator \
+	LOCAL_OPERATOR=target/image/programs/amd64/training-operator cargo run --quiet --release --package training-operator-bench --
 
-bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, rendering, and `local run`; QUICK=1: some of it, in five minutes
+bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, `local cluster` beside a real API server, rendering, and `local run`; QUICK=1: some of it, in five minutes
 	$(BENCH) $(if $(QUICK),--quick)
 ifndef QUICK
 	@cp target/performance.json docs/maintainers/performance.json

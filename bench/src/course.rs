@@ -6,6 +6,7 @@ use tokio::time::sleep;
 use training_operator_testing::usage::age;
 
 use crate::driver::Driver;
+use crate::processes;
 use crate::test_cluster::{SETTLE_TIME, TestCluster};
 use crate::timelines::{Figures, JobTimeline};
 use crate::work::{Contender, Course, Jobs, Work};
@@ -13,6 +14,9 @@ use crate::work::{Contender, Course, Jobs, Work};
 /// Runs the work once by one contender. Returns the figures, and the calls by verb and resource.
 pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> (Figures, Figures) {
     let kind = work.jobs.kind;
+    if let Course::Processes = work.course {
+        return (processes::run(contender, work.jobs).await, Figures::new());
+    }
     let mut cluster = TestCluster::start(contender, kind, in_flight).await;
     let mut driver = Driver::start(&cluster, kind).await;
     match work.course {
@@ -22,6 +26,7 @@ pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> 
         Course::Idle(time) => idle(&cluster, &mut driver, work.jobs, time).await,
         Course::Beside => beside(&cluster, &mut driver, work.jobs).await,
         Course::Kinds => kinds(&mut cluster).await,
+        Course::Processes => unreachable!("its pods are not played"),
     }
 }
 

@@ -21,10 +21,10 @@ use crate::timelines::{JobTimeline, Timelines};
 use crate::work::{Jobs, Kind};
 
 /// Longer than any operator should need.
-const EVENT_TIMEOUT: Duration = Duration::from_secs(900);
+pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The maximum number of the driver's calls in flight.
-const MAX_CALLS_IN_FLIGHT: usize = 32;
+pub(crate) const MAX_CALLS_IN_FLIGHT: usize = 32;
 
 /// Requests only the metadata of an object.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";

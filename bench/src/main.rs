@@ -19,6 +19,7 @@ mod course;
 mod driver;
 mod floor;
 mod follow;
+mod processes;
 mod relay;
 mod table;
 mod test_cluster;

@@ -40,15 +40,16 @@ pub(crate) struct Run {
 }
 
 /// The contenders: the stored names and the displayed names.
-const CONTENDERS: [(&str, &str); 4] = [
+const CONTENDERS: [(&str, &str); 5] = [
     ("ours", "this operator"),
     ("go-unlimited", "Go, unlimited"),
     ("go", "Go"),
     ("floor", "plain writer"),
+    ("local-cluster", "local cluster"),
 ];
 
 /// The figures in the order of display.
-const FIGURES: [(&str, &str); 40] = [
+const FIGURES: [(&str, &str); 43] = [
     ("cpu", "operator CPU, s"),
     ("rss", "peak RSS, MiB"),
     ("rss_after", "RSS at the end, MiB"),
@@ -75,7 +76,10 @@ const FIGURES: [(&str, &str); 40] = [
     ("anew_p99", "killed worker to its next pod, p99, s"),
     ("end_p50", "last pod's end to Succeeded, p50, s"),
     ("end_p99", "last pod's end to Succeeded, p99, s"),
+    ("created", "until all jobs are created, s"),
     ("done", "until all jobs have succeeded, s"),
+    ("all_cpu", "CPU of API server, store, operator and node, s"),
+    ("all_rss", "peak RSS of these, MiB"),
     ("calls", "calls"),
     ("status_writes", "of these, writes of a status"),
     ("events", "events, not in these calls"),
@@ -127,7 +131,7 @@ fn table(
     let by: Vec<_> = CONTENDERS.into_iter().filter(|(by, _)| is_there(by)).collect();
     let others: Vec<_> = by
         .iter()
-        .filter(|(by, _)| is_there("ours") && ["go-unlimited", "floor"].contains(by))
+        .filter(|(by, _)| is_there("ours") && ["go-unlimited", "floor", "local-cluster"].contains(by))
         .collect();
     let titles = by.iter().map(|(_, title)| (*title).to_owned());
     let titles = titles.chain(others.iter().map(|(_, title)| format!("of {title}")));

@@ -108,6 +108,7 @@ impl TestCluster {
             Contender::Go => {
                 operators::theirs(plane, kubeconfig, namespace, "training-operator.v1", &flags).await
             }
+            Contender::LocalCluster => unreachable!("it is a cluster of its own"),
             Contender::Floor => {
                 let (address, tell) = floor::listen().await;
                 self.tell = Some(tell);

@@ -18,6 +18,8 @@ pub(crate) enum Contender {
     Go,
     /// The plain writer.
     Floor,
+    /// This program's `local cluster`.
+    LocalCluster,
 }
 
 impl Contender {
@@ -28,6 +30,7 @@ impl Contender {
             Self::GoUnlimited => "go-unlimited",
             Self::Go => "go",
             Self::Floor => "floor",
+            Self::LocalCluster => "local-cluster",
         }
     }
 
@@ -38,6 +41,7 @@ impl Contender {
             Self::GoUnlimited => "unlimited/",
             Self::Go => "training-operator.v1/",
             Self::Floor => "floor/",
+            Self::LocalCluster => "",
         }
     }
 }
@@ -165,6 +169,8 @@ pub(crate) enum Course {
     Beside,
     /// There are no jobs. The operator runs for one kind, and then for all.
     Kinds,
+    /// All jobs are created at once, and their pods are processes of this machine.
+    Processes,
 }
 
 /// One work: jobs, their course, and the contenders that do it.
@@ -210,7 +216,7 @@ impl Work {
 
 /// Returns the works of `make bench`, or smaller ones if it must be quick.
 pub(crate) fn all(quick: bool) -> Vec<Work> {
-    use Contender::{Floor, Go, GoUnlimited, Ours};
+    use Contender::{Floor, Go, GoUnlimited, LocalCluster, Ours};
     let size = |full: usize, small: usize| if quick { small } else { full };
     let rounds = size(2, 1);
     let three = &[Ours, GoUnlimited, Floor][..];
@@ -307,6 +313,17 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Course::Kinds,
         Jobs::new(0, 5, 1),
         &[Ours],
+    ));
+    let processes = Jobs::of(Kind::Pytorch, size(300, 30), 5, 0);
+    all.push(other(
+        "processes",
+        format!(
+            "{} jobs of 5 pods, which are processes of this machine",
+            processes.count
+        ),
+        Course::Processes,
+        processes,
+        &[Ours, LocalCluster],
     ));
     if quick {
         all.retain(|work| !["burst-10", "burst-30", "burst-300", "long", "many"].contains(&&*work.name));
