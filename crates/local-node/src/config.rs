@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::devices::Devices;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::devices::{Devices, missing};
 use super::environment::Environment;
 
 /// Settings of a [`Node`](super::Node).
@@ -30,8 +32,8 @@ pub struct NodeConfig {
     /// volume are replaced in environment values, commands and arguments, as for a ConfigMap. Must exist. Default: none.
     pub mounts: BTreeMap<String, PathBuf>,
     /// The devices that pods share, by resource, such as `nvidia.com/gpu`. A pod that requests more of a resource than
-    /// are free is not bound. Requests for resources that are not here have no effect. Default: none.
-    pub devices: BTreeMap<String, Devices>,
+    /// are free is not bound. `None`, the default: requests have no effect.
+    pub devices: Option<BTreeMap<String, Devices>>,
     /// The directory for each run's output, in files `POD[.CONTAINER][.N].log`. The container is in the name only if
     /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
     /// directory for each namespace. Default: output is not stored.
@@ -83,6 +85,16 @@ pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// The pod label whose value selects an entry of [`NodeConfig::adjust_env`].
 pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
 
+impl NodeConfig {
+    /// Returns each resource that a pod requests more of than [`devices`](Self::devices) has, with the request and the
+    /// number of devices. Such a pod is never bound.
+    #[must_use]
+    pub fn missing_devices(&self, pod: &Pod) -> Vec<(String, usize, usize)> {
+        let devices = self.devices.as_ref();
+        devices.map_or_else(Vec::new, |devices| missing(devices, pod))
+    }
+}
+
 impl Default for NodeConfig {
     fn default() -> Self {
         Self {
@@ -93,7 +105,7 @@ impl Default for NodeConfig {
             venv: None,
             env: Vec::new(),
             mounts: BTreeMap::new(),
-            devices: BTreeMap::new(),
+            devices: None,
             logs: None,
             keep_output: false,
             output: None,

@@ -1,6 +1,6 @@
 //! The accelerators of this machine, which pods share by their requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
@@ -89,13 +89,14 @@ fn amd(nodes: &Path) -> usize {
 /// The devices of this machine, and those that each pod has.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    devices: BTreeMap<String, Devices>,
+    /// `None` if requests have no effect.
+    devices: Option<BTreeMap<String, Devices>>,
     /// The indices of the devices that pods have, by resource, by the pod's UID.
     taken: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
 impl Shares {
-    pub(super) fn new(devices: BTreeMap<String, Devices>) -> Self {
+    pub(super) fn new(devices: Option<BTreeMap<String, Devices>>) -> Self {
         Self {
             devices,
             taken: BTreeMap::new(),
@@ -108,22 +109,26 @@ impl Shares {
     /// Too few devices are free. The message is that of a scheduler.
     pub(super) fn take(&mut self, pod: &Pod) -> Result<(), String> {
         let uid = pod.uid().unwrap_or_default();
-        if self.devices.is_empty() || self.taken.contains_key(&uid) {
+        let Some(devices) = &self.devices else {
+            return Ok(());
+        };
+        if self.taken.contains_key(&uid) {
             return Ok(());
         }
         let mut given = BTreeMap::new();
-        for (resource, devices) in &self.devices {
-            let wanted = wanted_by_pod(pod, resource);
+        for resource in requested(pod) {
+            let wanted = wanted_by_pod(pod, &resource);
             let is_taken = |index: &usize| {
-                let mut all = self.taken.values().filter_map(|of_pod| of_pod.get(resource));
+                let mut all = self.taken.values().filter_map(|of_pod| of_pod.get(&resource));
                 all.any(|taken| taken.contains(index))
             };
-            let free = (0..devices.ids.len()).filter(|index| !is_taken(index));
+            let count = devices.get(&resource).map_or(0, |devices| devices.ids.len());
+            let free = (0..count).filter(|index| !is_taken(index));
             let free: Vec<usize> = free.take(wanted).collect();
             if free.len() < wanted {
                 return Err(format!("0/1 nodes are available: 1 Insufficient {resource}."));
             }
-            given.insert(resource.clone(), free);
+            given.insert(resource, free);
         }
         self.taken.insert(uid, given);
         Ok(())
@@ -140,7 +145,7 @@ impl Shares {
         let mut variables: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let of_pod = self.taken.get(&pod.uid().unwrap_or_default());
         let main = pod.spec.iter().flat_map(|spec| &spec.containers);
-        for (resource, devices) in &self.devices {
+        for (resource, devices) in self.devices.iter().flatten() {
             let ids = variables.entry(devices.variable.clone()).or_default();
             let indices = of_pod.and_then(|of_pod| of_pod.get(resource));
             // An init container has the first ones, because it ends before the others start.
@@ -162,6 +167,32 @@ impl Shares {
         let variables = variables.into_iter();
         variables.map(|(name, ids)| (name, ids.join(","))).collect()
     }
+}
+
+/// Returns the resources of devices that a pod requests. They have the domain of their vendor, unlike `cpu`.
+fn requested(pod: &Pod) -> BTreeSet<String> {
+    let spec = pod.spec.iter();
+    let containers = spec.flat_map(|spec| {
+        spec.containers
+            .iter()
+            .chain(spec.init_containers.iter().flatten())
+    });
+    let resources = containers.filter_map(|container| container.resources.as_ref());
+    let lists = resources.flat_map(|resources| [&resources.limits, &resources.requests]);
+    let names = lists.flatten().flat_map(|list| list.keys());
+    names.filter(|name| name.contains('/')).cloned().collect()
+}
+
+/// Returns each resource that a pod requests more of than there are devices, with the request and their number.
+pub(super) fn missing(devices: &BTreeMap<String, Devices>, pod: &Pod) -> Vec<(String, usize, usize)> {
+    let requests = requested(pod).into_iter().map(|resource| {
+        let count = devices.get(&resource).map_or(0, |devices| devices.ids.len());
+        (wanted_by_pod(pod, &resource), count, resource)
+    });
+    let missing = requests.filter(|(wanted, count, _)| wanted > count);
+    missing
+        .map(|(wanted, count, resource)| (resource, wanted, count))
+        .collect()
 }
 
 /// Returns the number of devices that a pod needs at a time.
@@ -242,7 +273,7 @@ mod tests {
     #[test]
     fn pods_have_different_devices_and_wait_for_missing_ones() {
         let two = devices("CUDA_VISIBLE_DEVICES", vec!["0".to_owned(), "1".to_owned()]);
-        let mut shares = Shares::new(BTreeMap::from([("nvidia.com/gpu".to_owned(), two)]));
+        let mut shares = Shares::new(Some(BTreeMap::from([("nvidia.com/gpu".to_owned(), two)])));
         let (first, second, both) = (pod("1", &[1]), pod("2", &[1]), pod("3", &[1, 1]));
         shares.take(&first).unwrap();
         shares.take(&first).unwrap();
@@ -264,5 +295,20 @@ mod tests {
         assert!(shares.give_back("2"));
         shares.take(&both).unwrap();
         assert_eq!(cuda(&shares, &both), ["0", "1"]);
+    }
+
+    #[test]
+    fn pods_wait_for_devices_that_a_machine_does_not_have_unless_requests_have_no_effect() {
+        let (with, without) = (pod("1", &[1]), pod("2", &[0]));
+        let mut shares = Shares::new(Some(BTreeMap::new()));
+        let message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
+        assert_eq!(shares.take(&with), Err(message.to_owned()));
+        assert_eq!(shares.take(&without), Ok(()));
+        assert_eq!(Shares::new(None).take(&with), Ok(()));
+        assert_eq!(
+            missing(&BTreeMap::new(), &with),
+            [("nvidia.com/gpu".to_owned(), 1, 0)]
+        );
+        assert_eq!(missing(&BTreeMap::new(), &without), []);
     }
 }

@@ -48,7 +48,7 @@
 //! * Files of mounted ConfigMaps and Secrets are in the pod's folder, and paths in environment values, commands and
 //!   arguments are replaced. The same holds for volumes that get a directory of this machine ([`NodeConfig::mounts`]).
 //!   Other volumes, resources, probes and security contexts have no effect.
-//! * Pods share the devices of this machine by their requests, if it has any ([`NodeConfig::devices`]).
+//! * Pods share the devices of this machine by their requests, or get none ([`NodeConfig::devices`]).
 //! * Other changes that a program needs on one machine are made by a function in [`NodeConfig::adjust_env`].
 //!
 //! Each difference for a container is reported before the container starts: [`NodeEvent::Prepared`].

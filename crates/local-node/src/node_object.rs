@@ -93,12 +93,16 @@ pub(super) async fn remove(api: &dyn PodApi, name: &str) {
 }
 
 /// Creates the node and keeps it ready without end. Logs one warning if the API has no nodes or forbids them.
-pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String, devices: BTreeMap<String, Devices>) {
+pub(super) async fn keep_registered(
+    api: Arc<dyn PodApi>,
+    name: String,
+    devices: Option<BTreeMap<String, Devices>>,
+) {
     let since = Timestamp::now();
     let mut warned = false;
     loop {
         match api
-            .register(&node(&name, &devices, since, Timestamp::now()))
+            .register(&node(&name, devices.as_ref(), since, Timestamp::now()))
             .await
         {
             Ok(()) => warned = false,
@@ -112,7 +116,7 @@ pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String, devices:
     }
 }
 
-fn node(name: &str, devices: &BTreeMap<String, Devices>, since: Timestamp, now: Timestamp) -> Node {
+fn node(name: &str, devices: Option<&BTreeMap<String, Devices>>, since: Timestamp, now: Timestamp) -> Node {
     let machine = Machine::this();
     let mut capacity: BTreeMap<String, Quantity> = [
         ("cpu", format!("{:.0}", machine.cpus)),
@@ -121,7 +125,7 @@ fn node(name: &str, devices: &BTreeMap<String, Devices>, since: Timestamp, now: 
     ]
     .map(|(resource, amount)| (resource.to_owned(), Quantity(amount)))
     .into();
-    let devices = devices.iter();
+    let devices = devices.into_iter().flatten();
     let devices =
         devices.map(|(resource, devices)| (resource.clone(), Quantity(devices.ids.len().to_string())));
     capacity.extend(devices);

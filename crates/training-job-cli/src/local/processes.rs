@@ -36,6 +36,10 @@ pub struct ProcessArgs {
     #[arg(long, value_name = "VOLUME=DIR", value_parser = mount)]
     pub mount: Vec<(String, PathBuf)>,
 
+    /// Start pods without the devices that they request, such as GPUs that this machine does not have
+    #[arg(long)]
+    pub ignore_devices: bool,
+
     /// Write each replica's output to a file in DIR as well
     #[arg(long, value_name = "DIR")]
     pub keep_logs: Option<PathBuf>,
@@ -116,7 +120,7 @@ impl ProcessArgs {
         config.venv = self.venv.clone().or(of_workdir);
         config.env = self.variables()?;
         config.mounts = self.mount.iter().cloned().collect();
-        config.devices = devices_of_this_machine();
+        config.devices = (!self.ignore_devices).then(devices_of_this_machine);
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
             .iter()

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use training_operator_testing::local_run::manifest::Manifest;
 use training_operator_testing::local_run::run::Run;
@@ -33,6 +34,38 @@ fn a_volume_without_a_directory_is_named_before_the_start() {
     let ended = trial.run(&with_volume()).end();
     ended.expect_code(1);
     ended.only(&["training-operator: not applied on this machine: volume data (/data), image none"]);
+}
+
+fn with_devices() -> Manifest {
+    let limits = json!({"limits": {"example.com/accelerator": 4}});
+    Manifest::shell("with-devices", 1, "echo started")
+        .each_container(|container| container["resources"] = limits.clone())
+}
+
+#[test]
+fn a_pod_waits_for_devices_that_the_machine_does_not_have() {
+    let trial = Trial::new();
+    let mut run = trial.run(&with_devices());
+    run.line(&[
+        "worker-0 condition message: 0/1 nodes are available: 1 Insufficient example.com/accelerator.",
+    ]);
+    run.signal(Signal::INT);
+    let ended = run.end();
+    ended.expect_code(130);
+    ended.only(&[
+        "training-operator: Worker: stays Pending, because it requests example.com/accelerator 4 and this machine has 0; \
+         --ignore-devices starts it without",
+    ]);
+    assert_eq!(ended.all(&["started"]), Vec::<&str>::new());
+}
+
+#[test]
+fn a_pod_starts_without_its_devices_on_request() {
+    let trial = Trial::new();
+    let ended = trial.run_with(&with_devices(), &["--ignore-devices"]).end();
+    ended.expect_code(0);
+    ended.only(&["worker-0 | started"]);
+    ended.only(&["training-operator: not applied on this machine: example.com/accelerator 4, image none"]);
 }
 
 #[test]

@@ -454,7 +454,7 @@ async fn pods_share_the_devices_of_the_machine() {
         ids: vec!["7".to_owned()],
         variable: "CUDA_VISIBLE_DEVICES".to_owned(),
     };
-    config.devices.insert("nvidia.com/gpu".to_owned(), gpu);
+    config.devices = Some([("nvidia.com/gpu".to_owned(), gpu)].into());
     let mut bench = Bench::new(config);
     let gate = std::env::temp_dir().join(format!("devices-{}", std::process::id()));
     let pod = |gpus: &str, run: &str| {

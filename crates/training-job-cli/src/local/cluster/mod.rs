@@ -23,8 +23,9 @@ use merge::{MergedContext, own_path};
 const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process, until Ctrl-C. kubectl
 and other clients use the API with the kubeconfig that is written at the start and removed at the
-end. Images are not pulled: the containers' commands run on this machine, as your user. The API
-listens on a loopback address, and needs the token of the kubeconfig, which only you can read.
+end. Images are not pulled: the containers' commands run on this machine, as your user. Pods share its
+GPUs by their requests, and stay Pending if it has too few. The API listens on a loopback address, and
+needs the token of the kubeconfig, which only you can read.
 
 All objects are in memory and end with the process. Output of pods is printed here, and kept for
 kubectl logs until the pod is deleted, 50 MiB for each run of a container.

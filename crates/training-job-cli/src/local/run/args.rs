@@ -14,8 +14,8 @@ const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not
 pulled: the containers' commands run on this machine. ConfigMaps and Secrets of the files are
 created, and their files are mounted. Jobs may be exported from a cluster (kubectl get -o yaml).
-If this machine has GPUs, each container gets as many as it requests, and a pod waits until they are
-free; without GPUs the requests have no effect.
+Each container gets as many of this machine's GPUs as it requests, and a pod waits until they are
+free; --ignore-devices starts pods without them.
 
 Examples:
   {program} local run job.yaml --venv .venv

@@ -70,6 +70,7 @@ pub(super) async fn run(
     check_mounts(&config, &progress)?;
     let mut signals = Signals::listen()?;
     let ignored = ignored_settings(&config, &progress);
+    let missing = missing_devices(&config, &progress);
     let run = jobs.start(config).await?;
     // Standard output is for the result.
     let is_quiet = args.output.is_some();
@@ -92,6 +93,7 @@ pub(super) async fn run(
         workdir(args).display()
     ));
     ignored.iter().for_each(|line| session.output.note(line));
+    missing.iter().for_each(|line| session.output.note(line));
     let end = session.run_until_end(args, &mut signals).await;
 
     session.run.stop();
@@ -154,12 +156,28 @@ pub(super) fn jobs(kinds: &Kinds) -> Jobs {
 /// Returns a line for each job with settings that its processes do not get.
 fn ignored_settings(config: &NodeConfig, progress: &Progress) -> Vec<String> {
     let jobs: Vec<_> = progress.planned_pods().collect();
-    let is_given = |name: &str| config.mounts.contains_key(name) || config.devices.contains_key(name);
+    let has_devices = config.devices.is_some();
+    let is_given = |name: &str| config.mounts.contains_key(name) || (has_devices && name.contains('/'));
     let lines = jobs.iter().filter_map(|(job, pods)| {
         let line = not_applied::line(pods, is_given, |path| path.is_dir())?;
         Some(match jobs.len() {
             1 => line,
             _ => format!("{job}: {line}"),
+        })
+    });
+    lines.collect()
+}
+
+/// Returns a line for each role whose pods this machine has too few devices for.
+fn missing_devices(config: &NodeConfig, progress: &Progress) -> BTreeSet<String> {
+    let pods = progress.planned_pods().flat_map(|(_, pods)| pods);
+    let lines = pods.flat_map(|(role, pod)| {
+        let missing = config.missing_devices(pod).into_iter();
+        missing.map(move |(resource, wanted, count)| {
+            format!(
+                "{role}: stays Pending, because it requests {resource} {wanted} and this machine has {count}; \
+                 --ignore-devices starts it without"
+            )
         })
     });
     lines.collect()
