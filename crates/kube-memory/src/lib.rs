@@ -27,6 +27,8 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
+#[cfg(feature = "rules")]
+pub use self::kinds::rules::{RuleViolation, Rules, rule_environment};
 pub use self::{
     backup::{Backup, Versions},
     endpoint::{Endpoint, Reply},

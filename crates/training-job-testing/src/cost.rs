@@ -9,6 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, ValidationRule,
 };
 
+use kube_memory::rule_environment;
+
 use super::estimate::CostEstimator;
 use super::size::{self, Bound, MAX_REQUEST_BYTES};
 
@@ -151,7 +153,7 @@ fn estimate(
     times: bool,
 ) -> RuleCost {
     let (mut cost, mut missing, mut errors) = (0, BTreeSet::new(), Vec::new());
-    match super::rules::environment().compile(expression) {
+    match rule_environment().compile(expression) {
         Err(error) => errors.push(format!("cannot be parsed: {error}")),
         Ok(program) => {
             let mut estimator = CostEstimator::new(schema, &place.path, rule.optional_old_self == Some(true));

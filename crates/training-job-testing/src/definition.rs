@@ -1,11 +1,12 @@
 //! Checks that an API server accepts a kind's definition, and that its rules agree with validation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube_memory::{Cluster, Description};
+use kube_memory::{Cluster, Description, RuleViolation, Rules};
 use serde_json::Value;
 
 use training_job::admission;
@@ -13,7 +14,7 @@ use training_job::job::{FieldError, FieldErrors, ObjectDefinition, Settings, Tra
 use training_job::validate::validate;
 
 use super::cost::{MAX_RULE_COST, MAX_TOTAL_COST, RuleCost, rule_costs};
-use super::{jobs, rendered, rules, status};
+use super::{jobs, rendered, status};
 
 /// Checks a kind's definition without an API server.
 ///
@@ -233,16 +234,27 @@ fn comparable(error: &str, path: &str) -> String {
 
 const SCHEMA: &str = "the schema";
 
-/// The in-memory API, which checks schemas and fills in their defaults, and the rules, which it does not evaluate.
-struct Server<'d, J> {
+fn refusal(violation: RuleViolation) -> Refusal {
+    let failed = violation.message_error.iter();
+    let failed = failed.map(|error| format!(" (its messageExpression fails: {error})"));
+    Refusal {
+        by: format!("the rule {}", violation.rule),
+        message: [violation.message].into_iter().chain(failed).collect(),
+        path: violation.path,
+    }
+}
+
+/// The in-memory API, which checks schemas and fills in their defaults, and the rules, which it does not evaluate here.
+struct Server<J> {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
-    definition: &'d CustomResourceDefinition,
+    /// The rules by version.
+    rules: BTreeMap<String, Rules>,
     kind: std::marker::PhantomData<J>,
 }
 
-impl<'d, J: TrainingJob> Server<'d, J> {
-    fn new(definition: &'d CustomResourceDefinition) -> Self {
+impl<J: TrainingJob> Server<J> {
+    fn new(definition: &CustomResourceDefinition) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
         let client = runtime.block_on(async {
@@ -257,10 +269,16 @@ impl<'d, J: TrainingJob> Server<'d, J> {
             created.unwrap_or_else(|error| panic!("the definition of {}: {error}", J::kind(&())));
             client
         });
+        let rules = definition.spec.versions.iter().filter_map(|version| {
+            let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+            let schema = serde_json::to_value(schema);
+            let schema = schema.unwrap_or_else(|error| panic!("the schema of {}: {error}", version.name));
+            Some((version.name.clone(), Rules::of_schema(&schema)))
+        });
         Self {
             runtime,
             client,
-            definition,
+            rules: rules.collect(),
             kind: std::marker::PhantomData,
         }
     }
@@ -280,18 +298,9 @@ impl<'d, J: TrainingJob> Server<'d, J> {
         let version = job["apiVersion"]
             .as_str()
             .and_then(|version| version.rsplit('/').next());
-        let versions = &self.definition.spec.versions;
-        let version = versions.iter().find(|v| Some(v.name.as_str()) == version);
-        let schema = version.and_then(|v| v.schema.as_ref()?.open_api_v3_schema.as_ref());
-        let refused = schema.map_or_else(Vec::new, |schema| rules::evaluate(schema, &stored));
-        let refused = refused
-            .into_iter()
-            .map(|rules::Refusal { path, message, rule }| Refusal {
-                by: format!("the rule {rule}"),
-                path,
-                message,
-            });
-        refused.collect()
+        let rules = version.and_then(|version| self.rules.get(version));
+        let violations = rules.map_or_else(Vec::new, |rules| rules.violations(&stored, None));
+        violations.into_iter().map(refusal).collect()
     }
 
     /// Returns the job as it would be stored: with the defaults of the schema, without unknown fields.

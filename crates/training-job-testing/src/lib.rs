@@ -7,7 +7,6 @@
 //! | `definition.rs` | [`check_definition`]: checks the definition and its rules |
 //! | `status.rs` | checks that a status is decoded as it was encoded |
 //! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: estimates the costs of rules as an API server does |
-//! | `rules.rs` | evaluates rules on a job |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
 //! | `pod_script.rs` | [`PodScript`]: the statuses that kubelets write |
 //! | `jobs.rs` | reads the jobs of a folder |
@@ -22,7 +21,6 @@ mod functions;
 mod jobs;
 mod pod_script;
 mod rendered;
-mod rules;
 mod size;
 mod snapshots;
 mod status;

@@ -17,7 +17,8 @@ const UNSUPPORTED_FUNCTIONS: &str = "asApproximateFloat asInteger bind cidr comp
     isCIDR isGreaterThan isIP isInteger isLessThan isQuantity isSemver isURL lastIndexOf optFlatMap optMap \
     quantity semver timestamp url";
 
-fn environment() -> &'static Arc<Env> {
+/// Returns the functions that rules of definitions may call, for the interpreter.
+pub fn rule_environment() -> &'static Arc<Env> {
     static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
         let mut environment = Env::stdlib();
         for extension in [extensions::strings, extensions::lists] {
@@ -32,11 +33,33 @@ fn environment() -> &'static Arc<Env> {
 /// A compiled rule. `None` if it does not parse or calls a function that the interpreter lacks.
 type Compiled = Option<Arc<Program>>;
 
-/// The rules of one version of a definition. A rule is compiled when it is evaluated for the first time.
+/// The rules of one version of a definition (`x-kubernetes-validations`). A rule is compiled when it is evaluated for the
+/// first time. Rules that call functions which the interpreter lacks are not evaluated: see
+/// [`Builder::rules`](crate::Builder::rules).
 #[derive(Default)]
-pub(crate) struct Rules {
+pub struct Rules {
     schema: Json,
     compiled: Mutex<BTreeMap<String, Compiled>>,
+}
+
+/// A rule that an object violates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleViolation {
+    /// Path of the field that the rule concerns, such as `spec.replicas`; empty for the object itself.
+    pub path: String,
+    /// Message of the API server.
+    pub message: String,
+    /// Text of the rule.
+    pub rule: String,
+    /// Error of the rule's `messageExpression`, in place of which the API server uses the fixed message.
+    pub message_error: Option<String>,
+}
+
+/// The message of a violated rule, and the error of its `messageExpression`.
+struct Said {
+    message: String,
+    error: Option<String>,
 }
 
 impl std::fmt::Debug for Rules {
@@ -47,7 +70,8 @@ impl std::fmt::Debug for Rules {
 
 impl Rules {
     /// Takes the rules of an `openAPIV3Schema`.
-    pub(crate) fn of_schema(schema: &Json) -> Self {
+    #[must_use]
+    pub fn of_schema(schema: &Json) -> Self {
         let mut schema = schema.clone();
         if schema["type"] == "object" {
             // Rules of the whole object always see these members.
@@ -70,26 +94,45 @@ impl Rules {
         }
     }
 
-    /// Adds a cause for each rule that an object violates. `old` is its stored state. Parts that are unchanged are not
-    /// checked again.
-    pub(crate) fn check(&self, object: &Json, old: Option<&Json>, causes: &mut Vec<Cause>) {
-        self.visit(&self.schema, object, old, "", causes);
+    /// Returns the rules that an object violates. `old` is its stored state. Parts that are unchanged are not checked again.
+    #[must_use]
+    pub fn violations(&self, object: &Json, old: Option<&Json>) -> Vec<RuleViolation> {
+        let mut violations = Vec::new();
+        self.visit(&self.schema, object, old, "", &mut |path, rule, _, said| {
+            violations.push(RuleViolation {
+                path: path.to_owned(),
+                message: said.message,
+                rule: rule["rule"].as_str().unwrap_or_default().to_owned(),
+                message_error: said.error,
+            });
+        });
+        violations
     }
 
-    fn visit(&self, schema: &Json, json: &Json, old: Option<&Json>, path: &str, causes: &mut Vec<Cause>) {
+    /// Adds a cause for each rule that an object violates, as [`violations`](Self::violations) does.
+    pub(crate) fn check(&self, object: &Json, old: Option<&Json>, causes: &mut Vec<Cause>) {
+        self.visit(&self.schema, object, old, "", &mut |path, rule, json, said| {
+            causes.push(cause(path, &rule["reason"], json, &said.message));
+        });
+    }
+
+    /// Calls `found` with the path, the rule, the value and the message of each violated rule.
+    fn visit(
+        &self,
+        schema: &Json,
+        json: &Json,
+        old: Option<&Json>,
+        path: &str,
+        found: &mut dyn FnMut(&str, &Json, &Json, Said),
+    ) {
         if json.is_null() || old == Some(json) {
             return;
         }
         for rule in json::array(schema.get("x-kubernetes-validations")) {
-            if let Some(message) = self.violation(rule, schema, json, old) {
+            if let Some(said) = self.violation(rule, schema, json, old) {
                 let field = rule["fieldPath"].as_str().unwrap_or_default();
                 let path = format!("{path}{field}");
-                causes.push(cause(
-                    path.trim_start_matches('.'),
-                    &rule["reason"],
-                    json,
-                    &message,
-                ));
+                found(path.trim_start_matches('.'), rule, json, said);
             }
         }
         if let Some(properties) = schema["properties"].as_object() {
@@ -100,21 +143,21 @@ impl Rules {
                     &json[name],
                     old.and_then(|old| old.get(name)),
                     &path,
-                    causes,
+                    found,
                 );
             }
         }
         if let (Some(values), Json::Object(members)) = (values(schema), json) {
             for (key, value) in members {
                 let old = old.and_then(|old| old.get(key));
-                self.visit(values, value, old, &format!("{path}[{key}]"), causes);
+                self.visit(values, value, old, &format!("{path}[{key}]"), found);
             }
         }
         if let (Some(items), Json::Array(elements)) = (items(schema), json) {
             for (place, element) in elements.iter().enumerate() {
                 // Only elements of a list with keys belong to each other.
                 let old = same_element(schema, element, old);
-                self.visit(items, element, old, &kube_schema::item(path, place), causes);
+                self.visit(items, element, old, &kube_schema::item(path, place), found);
             }
         }
     }
@@ -124,7 +167,7 @@ impl Rules {
         if let Some(known) = compiled.get(text) {
             return known.clone();
         }
-        let program = environment().compile(text).ok().filter(|program| {
+        let program = rule_environment().compile(text).ok().filter(|program| {
             let references = program.references();
             let functions = references.functions();
             let mut unsupported = UNSUPPORTED_FUNCTIONS.split(' ');
@@ -136,7 +179,7 @@ impl Rules {
     }
 
     /// Returns the message of a rule if a value violates it.
-    fn violation(&self, rule: &Json, schema: &Json, json: &Json, old: Option<&Json>) -> Option<String> {
+    fn violation(&self, rule: &Json, schema: &Json, json: &Json, old: Option<&Json>) -> Option<Said> {
         let text = rule["rule"].as_str().unwrap_or_default();
         let program = self.compile(text)?;
         let optional = rule["optionalOldSelf"] == true;
@@ -153,21 +196,38 @@ impl Rules {
         match program.execute(&context) {
             Ok(Value::Bool(true)) => None,
             Ok(Value::Bool(false)) => Some(self.message(rule, &context)),
-            Ok(_) => Some(format!("rule: {text} evaluated to a value that is not a bool")),
-            Err(error) => Some(format!("rule: {text} evaluation error: {error}")),
+            Ok(_) => Some(Said::only(format!(
+                "rule: {text} evaluated to a value that is not a bool"
+            ))),
+            Err(error) => Some(Said::only(format!("rule: {text} evaluation error: {error}"))),
         }
     }
 
-    fn message(&self, rule: &Json, context: &Context<'_, '_>) -> String {
-        let made = rule["messageExpression"].as_str().and_then(|expression| {
-            match self.compile(expression)?.execute(context) {
-                Ok(Value::String(text)) => Some(text.to_string()),
-                _ => None,
+    fn message(&self, rule: &Json, context: &Context<'_, '_>) -> Said {
+        let made = rule["messageExpression"].as_str().map(|expression| {
+            let program = self.compile(expression);
+            let program = program.ok_or_else(|| "it cannot be compiled".to_owned())?;
+            match program.execute(context) {
+                Ok(Value::String(text)) => Ok(text.to_string()),
+                Ok(other) => Err(format!("must be a string (is {other:?})")),
+                Err(error) => Err(error.to_string()),
             }
         });
+        let error = match made {
+            Some(Ok(made)) => return Said::only(made),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
         let fixed = rule["message"].as_str().map(str::to_owned);
-        made.or(fixed)
-            .unwrap_or_else(|| format!("failed rule: {}", rule["rule"].as_str().unwrap_or_default()))
+        let message =
+            fixed.unwrap_or_else(|| format!("failed rule: {}", rule["rule"].as_str().unwrap_or_default()));
+        Said { message, error }
+    }
+}
+
+impl Said {
+    fn only(message: String) -> Self {
+        Self { message, error: None }
     }
 }
 
@@ -233,7 +293,7 @@ fn is_visible(schema: &Json) -> bool {
 }
 
 fn context(own: Value, old: Value) -> Context<'static, 'static> {
-    let mut context = Context::with_env(environment().clone());
+    let mut context = Context::with_env(rule_environment().clone());
     context.add_variable_from_value("self", own);
     context.add_variable_from_value("oldSelf", old);
     type List = This<Arc<Vec<Value>>>;
