@@ -52,7 +52,7 @@ pub struct RuleViolation {
     pub message: String,
     /// Text of the rule.
     pub rule: String,
-    /// Error of the rule's `messageExpression`, in place of which the API server uses the fixed message.
+    /// Error of the rule's `messageExpression`. The API server then uses the fixed message.
     pub message_error: Option<String>,
 }
 

@@ -1,268 +1,36 @@
 //! The metrics of the operator, for Prometheus.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use training_job::api::{ConditionType, JobStatus};
 
 mod current;
+mod families;
 mod reasons;
 
 pub(super) use current::{CountedJob, WaitingJob};
-use current::{Namespaces, OldestWait, WaitTimes};
+use families::{
+    CauseLabel, Families, FrameworkLabel, JobLabels, ReasonLabels, ResourceLabel, ResultLabels, StateLabels,
+};
 pub use reasons::LostStory;
 pub(super) use reasons::{DropCause, ErrorReason};
-
-/// Buckets for reconciles and queue times, in seconds.
-const RECONCILE_BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
-
-/// Buckets for the start of a job, in seconds. A start includes pulled images and new nodes.
-const STARTUP_BUCKETS: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
-
-/// Buckets for the duration of a job, in seconds: from half a minute to two weeks.
-const DURATION_BUCKETS: [f64; 10] = [
-    30.0,
-    120.0,
-    600.0,
-    1_800.0,
-    3_600.0,
-    14_400.0,
-    43_200.0,
-    86_400.0,
-    345_600.0,
-    1_209_600.0,
-];
 
 /// The metrics of an operator. Clones share their values.
 ///
 /// The counters of jobs have the names and labels of the Go operator v1.8.1 (`pkg/common/metrics.go`). They count stored
 /// changes of statuses, each change once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Metrics(Arc<Families>);
 
-#[derive(Debug)]
-struct Families {
-    created: Family<JobLabels, Counter>,
-    deleted: Family<JobLabels, Counter>,
-    successful: Family<JobLabels, Counter>,
-    failed: Family<JobLabels, Counter>,
-    restarted: Family<JobLabels, Counter>,
-    queued: Family<FrameworkLabel, Histogram>,
-    reconciles: Family<ResultLabels, Histogram>,
-    startup: Family<FrameworkLabel, Histogram>,
-    duration: Family<ResultLabels, Histogram>,
-    lists: Family<ResourceLabel, Counter>,
-    watch_failures: Family<ResourceLabel, Counter>,
-    absent: Family<ResourceLabel, Gauge>,
-    missing_crds: Mutex<BTreeSet<String>>,
-    jobs: Family<StateLabels, Gauge>,
-    /// The namespaces with series of their own in `jobs`.
-    namespaces: Namespaces,
-    waits: WaitTimes,
-    queue_depth: Gauge,
-    dropped_events: Family<CauseLabel, Counter>,
-    errors: Family<ReasonLabels, Counter>,
-    heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
-    history_jobs: Gauge,
-    history_bytes: Gauge,
-    lost_stories: Family<CauseLabel, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct JobLabels {
-    job_namespace: String,
-    framework: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FrameworkLabel {
-    framework: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabels {
-    framework: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    job_namespace: String,
-    framework: &'static str,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    framework: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabel {
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResourceLabel {
-    resource: String,
-}
-
-impl Families {
-    fn missing_crds(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // No code that holds the lock can leave the set half-changed.
-        self.missing_crds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self(Arc::new(Families {
-            created: Family::default(),
-            deleted: Family::default(),
-            successful: Family::default(),
-            failed: Family::default(),
-            restarted: Family::default(),
-            queued: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
-            reconciles: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
-            startup: Family::new_with_constructor(|| Histogram::new(STARTUP_BUCKETS)),
-            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
-            lists: Family::default(),
-            watch_failures: Family::default(),
-            absent: Family::default(),
-            missing_crds: Mutex::default(),
-            jobs: Family::default(),
-            namespaces: Namespaces::default(),
-            waits: WaitTimes::default(),
-            queue_depth: Gauge::default(),
-            dropped_events: causes(DropCause::ALL.map(DropCause::as_str)),
-            errors: Family::default(),
-            heard: Family::default(),
-            history_jobs: Gauge::default(),
-            history_bytes: Gauge::default(),
-            lost_stories: causes(LostStory::ALL.map(LostStory::as_str)),
-        }))
-    }
-}
-
 impl Metrics {
-    /// Registers all metrics. The comments have their full names in the registry of `training-operator`; the prefix is
-    /// that of the registry.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let all = &self.0;
-        // The encoder appends `_total` to the names of counters. Names and help of the first five are the Go operator's.
-        registry.register(
-            "jobs_created", // training_operator_jobs_created_total
-            "Counts number of jobs created",
-            all.created.clone(),
-        );
-        registry.register(
-            "jobs_deleted", // training_operator_jobs_deleted_total
-            "Counts number of jobs deleted",
-            all.deleted.clone(),
-        );
-        registry.register(
-            "jobs_successful", // training_operator_jobs_successful_total
-            "Counts number of jobs successful",
-            all.successful.clone(),
-        );
-        registry.register(
-            "jobs_failed", // training_operator_jobs_failed_total
-            "Counts number of jobs failed",
-            all.failed.clone(),
-        );
-        registry.register(
-            "jobs_restarted", // training_operator_jobs_restarted_total
-            "Counts number of jobs restarted",
-            all.restarted.clone(),
-        );
-        registry.register(
-            "jobs", // training_operator_jobs
-            "Current number of jobs by state; the namespaces after the first 100 are counted as _other",
-            all.jobs.clone(),
-        );
-        registry.register_collector(Box::new(OldestWait(all.waits.clone())));
-        registry.register(
-            "queue_depth", // training_operator_queue_depth
-            "Number of jobs that wait in the work queue",
-            all.queue_depth.clone(),
-        );
-        registry.register(
-            "reconcile_errors", // training_operator_reconcile_errors_total
-            "Number of failed reconciles by reason",
-            all.errors.clone(),
-        );
-        registry.register(
-            "events_dropped", // training_operator_events_dropped_total
-            "Number of events that were not stored: the job has too many, too many are queued, the call failed, or the \
-             operator stopped",
-            all.dropped_events.clone(),
-        );
-        registry.register(
-            "queue_seconds", // training_operator_queue_seconds
-            "Time a job waited in the work queue, in seconds",
-            all.queued.clone(),
-        );
-        registry.register(
-            "reconcile_seconds", // training_operator_reconcile_seconds
-            "Duration of one reconcile, API calls included, in seconds",
-            all.reconciles.clone(),
-        );
-        registry.register(
-            "job_startup_seconds", // training_operator_job_startup_seconds
-            "Time from the creation or resumption of a job to its condition Running, in seconds",
-            all.startup.clone(),
-        );
-        registry.register(
-            "job_duration_seconds", // training_operator_job_duration_seconds
-            "Time from the start of a job to its end, in seconds",
-            all.duration.clone(),
-        );
-        registry.register(
-            "lists", // training_operator_lists_total
-            "Number of complete lists of a resource",
-            all.lists.clone(),
-        );
-        registry.register(
-            "watch_failures", // training_operator_watch_failures_total
-            "Number of failed lists and watches of a resource",
-            all.watch_failures.clone(),
-        );
-        registry.register(
-            "crd_missing", // training_operator_crd_missing
-            "1 while the CRD of a resource is not installed and its jobs do not run, otherwise 0",
-            all.absent.clone(),
-        );
-        registry.register(
-            "watch_last_event_timestamp_seconds", // training_operator_watch_last_event_timestamp_seconds
-            "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
-            all.heard.clone(),
-        );
-        registry.register(
-            "history_jobs", // training_operator_history_jobs
-            "Number of finished jobs whose stories are in the directory of --history",
-            all.history_jobs.clone(),
-        );
-        registry.register(
-            "history_bytes", // training_operator_history_bytes
-            "Size of the stories in the directory of --history, in bytes",
-            all.history_bytes.clone(),
-        );
-        registry.register(
-            "stories_lost", // training_operator_stories_lost_total
-            "Number of failures to keep the story of a finished job: too many are queued, or the file cannot be written",
-            all.lost_stories.clone(),
-        );
+        self.0.register(registry);
     }
 
     /// Creates the counters of a kind and the histograms of its jobs, so that the first increase of each is visible.
@@ -507,15 +275,6 @@ impl Metrics {
         };
         self.0.watch_failures.get_or_create(&label).inc();
     }
-}
-
-/// Returns a counter with all of these causes.
-fn causes(causes: impl IntoIterator<Item = &'static str>) -> Family<CauseLabel, Counter> {
-    let family = Family::<CauseLabel, Counter>::default();
-    for cause in causes {
-        drop(family.get_or_create(&CauseLabel { cause }));
-    }
-    family
 }
 
 /// Returns the state of a job: the condition that `kubectl get` shows, or `New` before the first status.
