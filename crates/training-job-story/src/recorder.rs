@@ -9,7 +9,7 @@ use training_job::api::labels::Keys;
 use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus};
 
 use crate::curve::{CURVES, Curves, Pattern};
-use crate::earlier::add_earlier_pods;
+use crate::earlier::{add_deleted_pods, add_earlier_pods};
 use crate::pod::PodFacts;
 use crate::rendered::RenderedRole;
 use crate::settings::Setting;
@@ -156,10 +156,11 @@ impl Recorder {
         let failure = job.status.failure.as_ref().map(of_failure);
         let earlier: Vec<_> = job.status.failure_history.iter().map(of_failure).collect();
         let failures: Vec<&Failure> = earlier.iter().chain(&failure).collect();
-        add_earlier_pods(&mut replicas, &failures, &events);
-        replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let metadata = &job.object["metadata"];
         let text = |value: &Value| line(value.as_str().unwrap_or_default());
+        add_earlier_pods(&mut replicas, &failures, &events);
+        add_deleted_pods(&mut replicas, &text(&metadata["name"]), &events);
+        replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let created = metadata["creationTimestamp"]
             .as_str()
             .and_then(|text| text.parse::<Timestamp>().ok());

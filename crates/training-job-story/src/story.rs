@@ -375,6 +375,6 @@ impl PodHistory {
             .runs
             .iter()
             .any(|run| run.exit_code.is_some_and(|code| code != 0) && !self.was_stopped(run));
-        failed || matches!(&*self.phase, "Failed" | "Pending") || self.is_inferred
+        failed || matches!(&*self.phase, "Failed" | "Pending")
     }
 }

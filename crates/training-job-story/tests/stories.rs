@@ -5,7 +5,7 @@ mod fixtures;
 
 use fixtures::{HOSTILE, STATES, at, hostile, large, story};
 use proptest::prelude::*;
-use training_job_story::{MAX_BYTES, Story, html};
+use training_job_story::{MAX_BYTES, PodHistory, Story, html};
 
 #[test]
 fn a_running_job() {
@@ -67,6 +67,25 @@ fn a_replaced_pod_is_known_from_the_failure_and_the_events() {
     assert!(pods[0].is_inferred && !pods[1].is_inferred);
     assert_eq!((pods[0].created_at, pods[0].gone_at), (Some(at(1)), Some(at(60))));
     assert!(html(&story).contains("(from events)"));
+}
+
+/// The clean-up at the end of a job deletes its pods, often before anybody looks.
+#[test]
+fn deleted_pods_are_known_from_the_events() {
+    let story = story("deleted");
+    let times = |pod: &PodHistory| (pod.created_at, pod.gone_at);
+    let pods: Vec<_> = story.replicas.iter().map(|replica| &replica.pods[..]).collect();
+    let [[master], [worker]] = pods[..] else {
+        panic!("{pods:#?}")
+    };
+    assert_eq!(
+        (&*master.name, &*worker.name),
+        ("train-master-0", "train-worker-0")
+    );
+    assert_eq!(times(master), (Some(at(1)), Some(at(90))));
+    assert_eq!(times(worker), times(master));
+    let existed = "existed; its states are not known, +1.0 s to +1 min 30 s";
+    assert_eq!(html(&story).matches(existed).count(), 2);
 }
 
 #[test]

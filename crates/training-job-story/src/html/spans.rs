@@ -19,6 +19,8 @@ pub(super) enum State {
     Waiting,
     /// Asked to stop.
     Stopping,
+    /// Not observed, and without a known run.
+    Existed,
     /// No container runs.
     Ended,
 }
@@ -39,7 +41,7 @@ impl State {
             Self::Pending => "p",
             Self::Starting => "s",
             Self::Init => "i",
-            Self::Running => "r",
+            Self::Running | Self::Existed => "r",
             Self::Waiting => "w",
             Self::Stopping => "t",
             Self::Ended => "",
@@ -54,6 +56,7 @@ impl State {
             Self::Running => "running",
             Self::Waiting => "waiting to restart",
             Self::Stopping => "stopping",
+            Self::Existed => "existed; its states are not known",
             Self::Ended => "ended",
         }
     }
@@ -72,8 +75,12 @@ pub(super) struct Span<'a> {
 /// Returns the states of a pod until `end`, oldest first. States that are not drawn are left out.
 pub(super) fn spans<'a>(pod: &'a PodHistory, end: Timestamp) -> Vec<Span<'a>> {
     let mut changes: Vec<(Timestamp, State, &str)> = Vec::new();
-    if let Some(created) = pod.created_at.filter(|_| !pod.is_inferred) {
-        changes.push((created, State::Pending, ""));
+    if let Some(created) = pod.created_at {
+        match pod.is_inferred {
+            false => changes.push((created, State::Pending, "")),
+            true if pod.runs.is_empty() => changes.push((created, State::Existed, "")),
+            true => {}
+        }
     }
     changes.extend(pod.scheduled_at.map(|at| (at, State::Starting, "")));
     for wait in &pod.waits {
