@@ -31,6 +31,7 @@ struct Run {
 const OURS: &str = "ours";
 const GO: &str = "go-unlimited";
 const PLAIN_WRITER: &str = "floor";
+const LOCAL_CLUSTER: &str = "local-cluster";
 
 /// The rows of the table: the work, its figure, and the words for the figure.
 const ROWS: [(&str, &str, &str); 12] = [
@@ -65,6 +66,18 @@ const SIZES: [(&str, &str); 7] = [
     ("large", "1 job, 1,002 pods"),
     ("compact", "1 job, 1,002 pods, layout Compact"),
     ("idle", "1,000 finished jobs, for 10 minutes"),
+];
+
+/// The rows of the table about the local cluster: the figure, and the words for it.
+const LOCAL_ROWS: [(&str, &str); 5] = [
+    ("ready", "from nothing to a cluster that accepts jobs, s"),
+    ("created", "until all jobs are created, s"),
+    ("done", "until all jobs have succeeded, s"),
+    (
+        "all_cpu",
+        "CPU of all programs, without the jobs' own processes, s",
+    ),
+    ("all_rss", "peak memory of all programs, MiB"),
 ];
 
 /// The works that differ only in their number of jobs.
@@ -140,6 +153,18 @@ impl Results {
         text
     }
 
+    fn local_cluster(&self) -> String {
+        let mut text =
+            "| figure | `local cluster` | API server, operator, `local node` | ratio |\n".to_owned();
+        text += "|---|--:|--:|--:|\n";
+        for (figure, words) in LOCAL_ROWS {
+            let [local, real] = [LOCAL_CLUSTER, OURS].map(|by| self.figure("processes", by, figure).unwrap());
+            let [local, real, ratio] = [local, real, local / real].map(number);
+            writeln!(text, "| {words} | {local} | {real} | {ratio} |").unwrap();
+        }
+        text
+    }
+
     fn sizes(&self) -> String {
         let mut text =
             "| jobs and pods | peak memory, MiB | CPU from their creation to their end, s |\n".to_owned();
@@ -191,6 +216,7 @@ impl Results {
             .collect();
         let counts = counts.join(", ");
         let table = self.table();
+        let (local_cluster, processes) = (self.local_cluster(), &self.work("processes").unwrap().title);
         let pictures: Vec<String> = PICTURES
             .iter()
             .map(|(file, _, title, _)| format!("![{title}, by the number of jobs]({file})\n"))
@@ -234,6 +260,12 @@ All jobs are created at once. They are MXJobs of 5 pods that train for 1 s. Size
 far: {counts} jobs.
 
 {pictures}
+## The local cluster
+
+`training-operator local cluster` beside a real API server with its etcd, the operator and `local node`: {processes}. They
+run `true`. The ratio is the figure of the local cluster divided by the other.
+
+{local_cluster}
 ## Measure again
 
     make bench                  # all works, and this page: an hour and a half
