@@ -8,13 +8,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::api::ApiResource;
 use serde::Serialize;
-use training_job_story::Story;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::report::note;
+use crate::story::{RoleSummary, Summary};
 use crate::table::Table;
 use crate::write;
 
@@ -106,34 +106,6 @@ pub(crate) struct JobRow {
     pub(crate) age_seconds: Option<i64>,
 }
 
-/// Returns the numbers of replicas by role, and of those that ended.
-fn roles_of(story: &Story) -> Vec<RoleCount> {
-    let mut roles: Vec<RoleCount> = Vec::new();
-    for replica in &story.replicas {
-        let phase = replica
-            .pods
-            .last()
-            .map(|pod| pod.phase.as_str())
-            .unwrap_or_default();
-        let (succeeded, failed) = (i32::from(phase == "Succeeded"), i32::from(phase == "Failed"));
-        match roles.last_mut().filter(|role| role.role == replica.role) {
-            Some(role) => {
-                role.replicas += 1;
-                role.succeeded += succeeded;
-                role.failed += failed;
-            }
-            None => roles.push(RoleCount {
-                role: replica.role.clone(),
-                ready: 0,
-                replicas: 1,
-                succeeded,
-                failed,
-            }),
-        }
-    }
-    roles
-}
-
 impl JobRow {
     pub(crate) fn new(job: &StoredJob, now: Timestamp) -> Self {
         let status = &job.status;
@@ -158,27 +130,33 @@ impl JobRow {
     }
 
     /// Returns the row of a job in the history.
-    pub(crate) fn of_story(story: &Story, resource: &ApiResource, now: Timestamp) -> Self {
+    pub(crate) fn of_summary(job: &Summary, resource: &ApiResource, now: Timestamp) -> Self {
         let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs().max(0);
-        let ended = story.finished_at.unwrap_or(story.observed_at);
-        let why = story.failure.as_ref().filter(|_| story.state == "Failed");
+        let ended = job.finished_at.unwrap_or(job.observed_at);
+        let role = |role: &RoleSummary| RoleCount {
+            role: role.role.clone(),
+            ready: 0,
+            replicas: role.replicas,
+            succeeded: role.succeeded,
+            failed: role.failed,
+        };
         Self {
-            kind: story.kind.clone(),
-            namespace: story.namespace.clone(),
-            name: story.name.clone(),
-            state: story.state.clone(),
-            roles: roles_of(story),
-            restarts: story.restarts,
-            restart_limit: story.restart_limit.and_then(|limit| i32::try_from(limit).ok()),
-            created: Some(story.created_at),
-            started: story.started_at,
-            finished: story.finished_at,
-            duration_seconds: story.started_at.map(|start| seconds(start, ended)),
-            why: why.map(|failure| failure.summary.clone()).unwrap_or_default(),
-            resource: resource_name(resource, &story.name),
+            kind: job.kind.clone(),
+            namespace: job.namespace.clone(),
+            name: job.name.clone(),
+            state: job.state.clone(),
+            roles: job.roles.iter().map(role).collect(),
+            restarts: job.restarts,
+            restart_limit: job.restart_limit.and_then(|limit| i32::try_from(limit).ok()),
+            created: Some(job.created_at),
+            started: job.started_at,
+            finished: job.finished_at,
+            duration_seconds: job.started_at.map(|start| seconds(start, ended)),
+            why: job.why.clone(),
+            resource: resource_name(resource, &job.name),
             is_deleted: true,
-            uid: story.uid.clone(),
-            age_seconds: Some(seconds(story.created_at, now)),
+            uid: job.uid.clone(),
+            age_seconds: Some(seconds(job.created_at, now)),
         }
     }
 
@@ -283,8 +261,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
     if let Some(directory) = &arguments.history {
-        let stories = history::read(directory, namespace.as_deref(), None)?;
-        rows.extend(deleted(&stories, &wanted, &rows, now));
+        let finished = history::list(directory, namespace.as_deref())?;
+        rows.extend(deleted(&finished, &wanted, &rows, now));
     }
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
@@ -327,17 +305,17 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rows of the stories of jobs of these kinds that are not among `current`.
+/// Returns the rows of the finished jobs of these kinds that are not among `current`.
 pub(super) fn deleted(
-    stories: &[Story],
+    finished: &[Summary],
     kinds: &[Arc<Kind>],
     current: &[JobRow],
     now: Timestamp,
 ) -> Vec<JobRow> {
     let current: BTreeSet<&str> = current.iter().map(|row| row.uid.as_str()).collect();
-    let row = |story: &Story| {
-        let kind = kinds.iter().find(|kind| kind.name() == story.kind)?;
-        (!current.contains(story.uid.as_str())).then(|| JobRow::of_story(story, &kind.resource, now))
+    let row = |job: &Summary| {
+        let kind = kinds.iter().find(|kind| kind.name() == job.kind)?;
+        (!current.contains(job.uid.as_str())).then(|| JobRow::of_summary(job, &kind.resource, now))
     };
-    stories.iter().filter_map(row).collect()
+    finished.iter().filter_map(row).collect()
 }

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
-use crate::story::{story_of, timed, write_file};
+use crate::story::{Wanted, story_of, timed, write_file};
 use crate::write;
 
 use super::connection::{Connection, ConnectionArgs, connect, namespace};
@@ -117,20 +117,26 @@ fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<S
     let failure = |error: anyhow::Error| Failure::of_error("error", &error);
     let target = Target::parse(&arguments.job, kinds).map_err(failure)?;
     let namespace = namespace(&arguments.connection);
-    let stories = history::read(directory, Some(&namespace), Some(&target.name))?;
-    let is_named = |story: &Story| target.kinds.iter().any(|kind| kind.name() == story.kind);
-    let mut stories: Vec<Story> = stories.into_iter().filter(is_named).collect();
-    if let [latest, others @ ..] = &stories[..]
-        && !others.is_empty()
+    let names: Vec<String> = target.kinds.iter().map(|kind| kind.name().to_owned()).collect();
+    let found = history::find(
+        directory,
+        &Wanted {
+            namespace: &namespace,
+            name: &target.name,
+            kinds: &names,
+            uid: None,
+        },
+    )?;
+    if let Some(latest) = &found.story
+        && found.others > 0
     {
         note(&format!(
             "the history has {} jobs of this name; this is the {} that ended last",
-            stories.len(),
+            found.others + 1,
             latest.kind
         ));
     }
-    stories.truncate(1);
-    Ok(stories.pop())
+    Ok(found.story)
 }
 
 /// Observes the job in the cluster.

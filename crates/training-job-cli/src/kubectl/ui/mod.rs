@@ -7,6 +7,7 @@
 //! | `filter.rs` | the filters of the list |
 //! | `pages.rs` | the list as HTML |
 //! | `views.rs` | reads what a page shows from the cluster and the history |
+//! | `history.rs` | reads the history |
 //! | `changes.rs` | watches, as server-sent events |
 //! | `log.rs` | a log as it grows |
 //! | `server.rs` | HTTP |
@@ -14,6 +15,7 @@
 mod access;
 mod changes;
 mod filter;
+mod history;
 mod log;
 mod pages;
 mod route;
@@ -35,6 +37,7 @@ use crate::write;
 use super::connection::{ConnectionArgs, connect};
 
 use access::Access;
+use history::History;
 use views::Views;
 
 const HELP: &str = "\
@@ -91,7 +94,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             namespace: (!arguments.all_namespaces).then(|| connection.namespace.clone()),
             client: connection.client,
             kinds: kinds.clone(),
-            history: arguments.history.clone(),
+            history: arguments.history.clone().map(History::new),
         };
         write::print(&format!("{}\n", access.address()))?;
         tokio::select! {
