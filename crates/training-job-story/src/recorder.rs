@@ -200,6 +200,7 @@ impl Recorder {
             rendered: job.rendered.clone(),
             warnings: job.warnings.clone(),
             omitted,
+            notes: Vec::new(),
         };
         size::bounded(story)
     }
