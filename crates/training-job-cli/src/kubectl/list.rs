@@ -1,7 +1,6 @@
 //! `list`: one line for each job.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::report::note;
-use crate::story::{RoleSummary, Summary};
+use crate::story::{Listed, RoleSummary, Summary};
 use crate::table::Table;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
-use super::history;
+use super::history::{self, HistoryArgs};
 use super::observe::{self, StoredJob, resource_name};
 use super::output::{Output, print_value};
 use super::situation::RoleCount;
@@ -35,9 +34,14 @@ Examples:
   {program} list -A -l team=vision -o wide
   {program} list -A --state Failed -o name
   {program} list --finished --history /mnt/history
+  {program} list --finished --history-of-operator kubeflow
 
 Rights (in the namespace, or in all with -A):
   list  jobs
+
+With --history-of-operator (in its namespace):
+  list         pods
+  get, create  pods/exec
 
 Exit codes:
   0  the jobs are listed, or there are none
@@ -54,7 +58,7 @@ pub(crate) struct Args {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
     /// Only jobs with these labels, such as team=vision.
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "HistoryArgs")]
     selector: Option<String>,
     /// Only jobs in these states, such as Failed; can be repeated.
     #[arg(long, value_name = "STATE", ignore_case = true)]
@@ -62,10 +66,8 @@ pub(crate) struct Args {
     /// Only jobs that have succeeded or failed.
     #[arg(long)]
     finished: bool,
-    /// Also list the jobs that were deleted, from the history in this directory: the DIR of the operator's --history, or a
-    /// copy.
-    #[arg(long, value_name = "DIR", requires = "finished", conflicts_with = "selector")]
-    history: Option<PathBuf>,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -247,7 +249,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     if wanted.is_empty() {
         wanted = kinds.to_vec();
     }
-    let (jobs, denied, namespace) = connect(&arguments.connection, async |connection| {
+    let (jobs, denied, listed, namespace) = connect(&arguments.connection, async |connection| {
         let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
         let (jobs, denied) = observe::list(
             &connection.client,
@@ -256,14 +258,16 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &wanted,
         )
         .await?;
-        Ok((jobs, denied, namespace.map(str::to_owned)))
+        let listed = match arguments.history.history(&connection.client) {
+            Some(history) => history.list(namespace).await?,
+            None => Listed::default(),
+        };
+        Ok((jobs, denied, listed, namespace.map(str::to_owned)))
     })?;
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
-    if let Some(directory) = &arguments.history {
-        let finished = history::list(directory, namespace.as_deref())?;
-        rows.extend(deleted(&finished, &wanted, &rows, now));
-    }
+    history::report_problems(&listed.problems);
+    rows.extend(deleted(&listed.jobs, &wanted, &rows, now));
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
     }

@@ -11,13 +11,13 @@ use training_job_story::{Site, Story, site_html};
 use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::connection::Connection;
+use crate::kubectl::history::{History, Sought};
 use crate::kubectl::list::{JobRow, deleted};
 use crate::kubectl::observe::{StoredJob, explained, is_forbidden, list_allowed};
 use crate::kubectl::report::story_of_stored;
 use crate::story::Listed;
 
 use super::filter::{Query, filter};
-use super::history::History;
 use super::log;
 use super::pages::{self, LIST, ListPage, SCRIPT, STYLE, problem};
 use super::route::JobKey;
@@ -59,10 +59,10 @@ impl Views {
     }
 
     /// Lists the finished jobs of the history.
-    async fn finished(&self, namespace: Option<&str>) -> Result<Listed, String> {
+    async fn finished(&self, namespace: Option<&str>) -> anyhow::Result<Listed> {
         match &self.history {
             None => Ok(Listed::default()),
-            Some(history) => history.list(namespace.map(str::to_owned)).await,
+            Some(history) => history.list(namespace).await,
         }
     }
 
@@ -90,7 +90,7 @@ impl Views {
                     notes.push(format!("{count} files of the history are not stories."));
                 }
             }
-            Err(problem) => notes.push(problem),
+            Err(error) => notes.push(format!("The history cannot be read: {error:#}")),
         }
         rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
         Ok((rows, notes))
@@ -139,7 +139,9 @@ impl Views {
         match self.earlier(&kind, key, uid).await {
             Ok(Some(story)) => return ended(&story),
             Ok(None) => {}
-            Err(problem) => return Page::problem(500, "The history cannot be read", &problem),
+            Err(error) => {
+                return Page::problem(500, "The history cannot be read", &format!("{error:#}"));
+            }
         }
         match current {
             Ok(_) => self.missing(key).await,
@@ -157,11 +159,17 @@ impl Views {
         Ok(found.and_then(|object| StoredJob::new(kind, &object).ok()))
     }
 
-    async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> Result<Option<Story>, String> {
-        match &self.history {
-            None => Ok(None),
-            Some(history) => history.find(kind, key.clone(), uid.map(str::to_owned)).await,
-        }
+    async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> anyhow::Result<Option<Story>> {
+        let Some(history) = &self.history else {
+            return Ok(None);
+        };
+        let sought = Sought {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            kinds: vec![kind.name().to_owned()],
+            uid: uid.map(str::to_owned),
+        };
+        Ok(history.find(&sought).await?.story)
     }
 
     async fn missing(&self, key: &JobKey) -> Page {
