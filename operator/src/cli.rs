@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use training_job_cli::{Install, Kinds, Manual, Review, exit};
+use training_job_cli::{History, Install, Kinds, Manual, Review, exit};
 #[cfg(feature = "local")]
 use training_job_cli::{Kubectl, Local};
 use training_job_controller::process::Program;
@@ -61,6 +61,9 @@ pub(crate) enum Command {
     Convert(convert::Args),
     #[command(flatten)]
     Install(Install),
+    /// Print the stories of finished jobs that an operator keeps.
+    #[command(subcommand)]
+    History(History),
     /// Run a job in a cluster, wait until it ends, and delete it.
     SmokeTest(smoke_test::Args),
     #[command(flatten)]
@@ -97,6 +100,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Local(local) => local.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
+        Command::History(history) => history.run(),
         Command::SmokeTest(arguments) => smoke_test::run(&arguments, &kinds),
         Command::Manual(manual) => manual.run(Cli::command(), &kinds),
         Command::NewKind(arguments) => new_kind::run(&arguments),

@@ -9,6 +9,7 @@ use training_job_controller::process::{Program, program};
 
 use crate::exit;
 use crate::help::help;
+use crate::history::History;
 use crate::install::Install;
 use crate::kinds::Kinds;
 use crate::kubectl::Kubectl;
@@ -50,6 +51,9 @@ enum Command {
     Local(Local),
     #[command(flatten)]
     Install(Install),
+    /// Print the stories of finished jobs that an operator keeps.
+    #[command(subcommand)]
+    History(History),
     #[command(flatten)]
     Manual(Manual),
 }
@@ -107,6 +111,7 @@ impl Cli {
             Command::Review(review) => review.run(&kinds),
             Command::Local(local) => local.run(&kinds),
             Command::Install(install) => install.run(&kinds),
+            Command::History(history) => history.run(),
             Command::Manual(manual) => manual.run(command(), &kinds),
         })
     }

@@ -8,8 +8,8 @@
 //! # }
 //! ```
 //!
-//! A program with commands of its own flattens [`Review`] and [`Install`] into them, has [`Local`] as a subcommand, and
-//! gives each its [`Kinds`].
+//! A program with commands of its own flattens [`Review`] and [`Install`] into them, has [`Local`] and [`History`] as
+//! subcommands, and gives each its [`Kinds`].
 //!
 //! Modules import in one direction: [`Cli`] and [`Review`] list the commands, each command has a module, and the
 //! commands share `check`, `settings`, [`report`], [`mod@write`] and [`cluster`]. All of these use [`Kinds`].
@@ -51,6 +51,7 @@ pub mod write;
 pub use cli::Cli;
 pub use exit::Failure;
 pub use help::help;
+pub use history::History;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
 pub use kubectl::Kubectl;

@@ -201,6 +201,7 @@ impl Recorder {
             rendered: job.rendered.clone(),
             warnings: job.warnings.clone(),
             omitted,
+            notes: Vec::new(),
         };
         size::bounded(story)
     }

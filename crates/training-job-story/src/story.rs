@@ -74,6 +74,9 @@ pub struct Story {
     /// Numbers of items that were left out, because a story is bounded.
     #[serde(default)]
     pub omitted: Omitted,
+    /// Sentences about what could not be read, and is missing for this reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A condition of a job.

@@ -1,5 +1,6 @@
 //! Finished job → story.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use futures::future::join_all;
@@ -36,6 +37,10 @@ const MAX_EVENTS: u32 = 300;
 /// each may name all others.
 const MAX_RENDERED: u64 = 64;
 
+/// The rights of reads that are left out without them.
+const LIST_EVENTS: &str = "list events";
+const GET_LOGS: &str = "get pods/log";
+
 /// Objects and logs of a finished job, as far as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
@@ -43,13 +48,26 @@ pub(super) struct Collected {
     events: Vec<Event>,
     /// Logs by the name of the pod.
     logs: Vec<(String, String)>,
-    /// The reads that the operator's role does not allow, such as `list events`.
-    pub(super) denied: Vec<&'static str>,
+    /// The reads that the operator's role does not allow, such as `list events`, each once.
+    pub(super) denied: BTreeSet<&'static str>,
+    /// The problems of other reads.
+    failed: BTreeSet<String>,
+}
+
+impl Collected {
+    /// Returns nothing, because the reads took too long.
+    pub(super) fn late() -> Self {
+        let problem = "The API server did not answer in time, so this story lacks events and logs.";
+        Self {
+            failed: [problem.to_owned()].into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Reads the pods of a job, its events, and the last lines of failed pods, as far as they exist and may be read.
 pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
-    let mut denied = Vec::new();
+    let mut denied = BTreeSet::new();
     let pods = ListParams::default().labels(&job.selector());
     let events = format!("involvedObject.uid={}", job.uid());
     let events = ListParams::default().fields(&events).limit(MAX_EVENTS);
@@ -63,7 +81,7 @@ pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
         owners.any(|owner| owner.uid == job.uid())
     });
     let events = events.unwrap_or_else(|is_denied| {
-        denied.extend(is_denied.then_some("list events"));
+        denied.extend(is_denied.then_some(LIST_EVENTS));
         Vec::new()
     });
     let api = Api::<Pod>::namespaced(client.clone(), job.namespace());
@@ -81,13 +99,18 @@ pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
     let reads = failed
         .iter()
         .map(async |(name, parameters)| (name, api.logs(name, parameters).await));
-    let mut logs = Vec::new();
+    let (mut logs, mut failures) = (Vec::new(), BTreeSet::new());
     for (name, read) in join_all(reads).await {
         match read {
             Ok(log) => logs.push((name.clone(), log)),
-            Err(kube::Error::Api(status)) if status.code == 403 => denied.push("get pods/log"),
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                denied.insert(GET_LOGS);
+            }
             // The pod or its log is gone.
-            Err(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                failures.insert(format!("The log of {name} could not be read: {error}."));
+            }
         }
     }
     Collected {
@@ -95,6 +118,7 @@ pub(super) async fn collect(client: &Client, job: &StoredJob) -> Collected {
         events,
         logs,
         denied,
+        failed: failures,
     }
 }
 
@@ -172,7 +196,19 @@ pub(super) fn story(
         true => story_of(kind, &job.object, &settings),
         false => unrendered(kind, &job.object, &settings),
     };
-    recorder.finish(&described, now)
+    let mut story = recorder.finish(&described, now);
+    let denied = read.denied.iter().map(|denied| note(denied));
+    story.notes = denied.chain(read.failed.iter().cloned()).collect();
+    story
+}
+
+/// Returns the sentence about a read that is not allowed.
+fn note(denied: &str) -> String {
+    let lacks = match denied {
+        LIST_EVENTS => "events",
+        _ => "logs of failed pods",
+    };
+    format!("The role of the operator does not allow `{denied}`, so this story lacks the {lacks}.")
 }
 
 /// Returns true if the job has at most [`MAX_RENDERED`] replicas.

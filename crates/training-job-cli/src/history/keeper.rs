@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use training_job_controller::{FinishedJob, FinishedJobs, LostStory, Metrics};
 
 use super::bounds::Limits;
-use super::collect::{collect, story};
+use super::collect::{Collected, collect, story};
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::StoredJob;
 use crate::story::{Directory, Entry, uid_of};
@@ -93,7 +93,7 @@ impl Keeper {
             let stored = stored.await.map_err(io::Error::other)?;
             let read = timeout(READ_TIMEOUT, collect(client, &stored))
                 .await
-                .unwrap_or_default();
+                .unwrap_or_else(|_| Collected::late());
             self.report_denied(&read.denied);
             let kept = self.kept.clone();
             let write = move || {
@@ -114,7 +114,7 @@ impl Keeper {
     }
 
     /// Logs missing permissions, each once.
-    fn report_denied(&self, denied: &[&'static str]) {
+    fn report_denied(&self, denied: &BTreeSet<&'static str>) {
         let mut known = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
         for permission in denied {
             if known.insert(permission) {

@@ -1,25 +1,24 @@
 //! `list`: one line for each job.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::ApiResource;
 use serde::Serialize;
-use training_job_story::Story;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::report::note;
+use crate::story::{Listed, RoleSummary, Summary};
 use crate::table::Table;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
-use super::history;
+use super::history::{self, HistoryArgs};
 use super::observe::{self, StoredJob, resource_name};
 use super::output::{Output, print_value};
 use super::situation::RoleCount;
@@ -35,9 +34,14 @@ Examples:
   {program} list -A -l team=vision -o wide
   {program} list -A --state Failed -o name
   {program} list --finished --history /mnt/history
+  {program} list --finished --history-of-operator kubeflow
 
 Rights (in the namespace, or in all with -A):
   list  jobs
+
+With --history-of-operator (in its namespace):
+  list         pods
+  get, create  pods/exec
 
 Exit codes:
   0  the jobs are listed, or there are none
@@ -54,7 +58,7 @@ pub(crate) struct Args {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
     /// Only jobs with these labels, such as team=vision.
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "HistoryArgs")]
     selector: Option<String>,
     /// Only jobs in these states, such as Failed; can be repeated.
     #[arg(long, value_name = "STATE", ignore_case = true)]
@@ -62,10 +66,8 @@ pub(crate) struct Args {
     /// Only jobs that have succeeded or failed.
     #[arg(long)]
     finished: bool,
-    /// Also list the jobs that were deleted, from the history in this directory: the DIR of the operator's --history, or a
-    /// copy.
-    #[arg(long, value_name = "DIR", requires = "finished", conflicts_with = "selector")]
-    history: Option<PathBuf>,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -106,34 +108,6 @@ pub(crate) struct JobRow {
     pub(crate) age_seconds: Option<i64>,
 }
 
-/// Returns the numbers of replicas by role, and of those that ended.
-fn roles_of(story: &Story) -> Vec<RoleCount> {
-    let mut roles: Vec<RoleCount> = Vec::new();
-    for replica in &story.replicas {
-        let phase = replica
-            .pods
-            .last()
-            .map(|pod| pod.phase.as_str())
-            .unwrap_or_default();
-        let (succeeded, failed) = (i32::from(phase == "Succeeded"), i32::from(phase == "Failed"));
-        match roles.last_mut().filter(|role| role.role == replica.role) {
-            Some(role) => {
-                role.replicas += 1;
-                role.succeeded += succeeded;
-                role.failed += failed;
-            }
-            None => roles.push(RoleCount {
-                role: replica.role.clone(),
-                ready: 0,
-                replicas: 1,
-                succeeded,
-                failed,
-            }),
-        }
-    }
-    roles
-}
-
 impl JobRow {
     pub(crate) fn new(job: &StoredJob, now: Timestamp) -> Self {
         let status = &job.status;
@@ -158,27 +132,33 @@ impl JobRow {
     }
 
     /// Returns the row of a job in the history.
-    pub(crate) fn of_story(story: &Story, resource: &ApiResource, now: Timestamp) -> Self {
+    pub(crate) fn of_summary(job: &Summary, resource: &ApiResource, now: Timestamp) -> Self {
         let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs().max(0);
-        let ended = story.finished_at.unwrap_or(story.observed_at);
-        let why = story.failure.as_ref().filter(|_| story.state == "Failed");
+        let ended = job.finished_at.unwrap_or(job.observed_at);
+        let role = |role: &RoleSummary| RoleCount {
+            role: role.role.clone(),
+            ready: 0,
+            replicas: role.replicas,
+            succeeded: role.succeeded,
+            failed: role.failed,
+        };
         Self {
-            kind: story.kind.clone(),
-            namespace: story.namespace.clone(),
-            name: story.name.clone(),
-            state: story.state.clone(),
-            roles: roles_of(story),
-            restarts: story.restarts,
-            restart_limit: story.restart_limit.and_then(|limit| i32::try_from(limit).ok()),
-            created: Some(story.created_at),
-            started: story.started_at,
-            finished: story.finished_at,
-            duration_seconds: story.started_at.map(|start| seconds(start, ended)),
-            why: why.map(|failure| failure.summary.clone()).unwrap_or_default(),
-            resource: resource_name(resource, &story.name),
+            kind: job.kind.clone(),
+            namespace: job.namespace.clone(),
+            name: job.name.clone(),
+            state: job.state.clone(),
+            roles: job.roles.iter().map(role).collect(),
+            restarts: job.restarts,
+            restart_limit: job.restart_limit.and_then(|limit| i32::try_from(limit).ok()),
+            created: Some(job.created_at),
+            started: job.started_at,
+            finished: job.finished_at,
+            duration_seconds: job.started_at.map(|start| seconds(start, ended)),
+            why: job.why.clone(),
+            resource: resource_name(resource, &job.name),
             is_deleted: true,
-            uid: story.uid.clone(),
-            age_seconds: Some(seconds(story.created_at, now)),
+            uid: job.uid.clone(),
+            age_seconds: Some(seconds(job.created_at, now)),
         }
     }
 
@@ -269,7 +249,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     if wanted.is_empty() {
         wanted = kinds.to_vec();
     }
-    let (jobs, denied, namespace) = connect(&arguments.connection, async |connection| {
+    let (jobs, denied, listed, namespace) = connect(&arguments.connection, async |connection| {
         let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
         let (jobs, denied) = observe::list(
             &connection.client,
@@ -278,14 +258,16 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &wanted,
         )
         .await?;
-        Ok((jobs, denied, namespace.map(str::to_owned)))
+        let listed = match arguments.history.history(&connection.client) {
+            Some(history) => history.list(namespace).await?,
+            None => Listed::default(),
+        };
+        Ok((jobs, denied, listed, namespace.map(str::to_owned)))
     })?;
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
-    if let Some(directory) = &arguments.history {
-        let stories = history::read(directory, namespace.as_deref(), None)?;
-        rows.extend(deleted(&stories, &wanted, &rows, now));
-    }
+    history::report_problems(&listed.problems);
+    rows.extend(deleted(&listed.jobs, &wanted, &rows, now));
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
     }
@@ -327,17 +309,17 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rows of the stories of jobs of these kinds that are not among `current`.
+/// Returns the rows of the finished jobs of these kinds that are not among `current`.
 pub(super) fn deleted(
-    stories: &[Story],
+    finished: &[Summary],
     kinds: &[Arc<Kind>],
     current: &[JobRow],
     now: Timestamp,
 ) -> Vec<JobRow> {
     let current: BTreeSet<&str> = current.iter().map(|row| row.uid.as_str()).collect();
-    let row = |story: &Story| {
-        let kind = kinds.iter().find(|kind| kind.name() == story.kind)?;
-        (!current.contains(story.uid.as_str())).then(|| JobRow::of_story(story, &kind.resource, now))
+    let row = |job: &Summary| {
+        let kind = kinds.iter().find(|kind| kind.name() == job.kind)?;
+        (!current.contains(job.uid.as_str())).then(|| JobRow::of_summary(job, &kind.resource, now))
     };
-    stories.iter().filter_map(row).collect()
+    finished.iter().filter_map(row).collect()
 }

@@ -1,8 +1,9 @@
 //! `report`: the story of a job as a page or as JSON.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{Api, LogParams};
@@ -18,9 +19,9 @@ use crate::story::{story_of, timed, write_file};
 use crate::write;
 
 use super::connection::{Connection, ConnectionArgs, connect, namespace};
-use super::history;
+use super::history::{HistoryArgs, REMEDY, Sought};
 use super::observe::{ObservedJob, Parts, StoredJob, explained, find, observe};
-use super::target::Target;
+use super::target::{NoSuchJob, Target};
 
 const HELP: &str = "\
 The page is one file that loads nothing: it can be sent to a colleague. It has the timeline of all replicas, the root
@@ -28,13 +29,14 @@ cause with its last log lines, metrics that the replicas printed (lines such as 
 events, the spec with its defaults, and warnings. It contains texts of logs and events, so read it before you send it.
 
 Pods that were replaced are known from the failures in the job's status and from events, which the API server keeps for
-an hour by default. An operator with --history keeps the stories of jobs that have finished. With the directory of
-these stories, the report of a job that was deleted is its last one.
+an hour by default. An operator with --history keeps the stories of jobs that have finished. With one of the options
+--history and --history-of-operator, the report of a job that was deleted is its last story.
 
 Examples:
   {program} report train --output-file train.html
   {program} report train -o json > train.json
   {program} report train --history /mnt/history --output-file train.html
+  {program} report train --history-of-operator kubeflow --output-file train.html
 
 Rights (in the namespace):
   get   jobs
@@ -43,6 +45,10 @@ Rights (in the namespace):
   get   pods/log
 
 Without one of the rights but the first, the story lacks what it gives.
+
+With --history-of-operator (in its namespace):
+  list         pods
+  get, create  pods/exec
 
 Exit codes:
   0  the story is written
@@ -61,9 +67,8 @@ pub(crate) struct Args {
     /// The file to write [default: standard output].
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
-    /// Use the history in this directory if the job is not in the cluster: the DIR of the operator's --history, or a copy.
-    #[arg(long, value_name = "DIR")]
-    history: Option<PathBuf>,
+    #[command(flatten)]
+    history: HistoryArgs,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -92,12 +97,9 @@ const MAX_LOG_BYTES: i64 = 2 << 20;
 const MAX_REQUESTS: usize = 32;
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let story = match &arguments.history {
-        None => current(arguments, kinds)?,
-        Some(directory) => match current(arguments, kinds) {
-            Ok(story) => story,
-            Err(failure) => earlier(directory, arguments, kinds)?.ok_or(failure)?,
-        },
+    let story = match current(arguments, kinds) {
+        Err(failure) if arguments.history.is_selected() => earlier(arguments, kinds)?.ok_or(failure)?,
+        current => current?,
     };
     let text = match arguments.output {
         Format::Html => html(&story),
@@ -112,31 +114,23 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the latest story of a job in a directory of the history.
-fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
-    let failure = |error: anyhow::Error| Failure::of_error("error", &error);
-    let target = Target::parse(&arguments.job, kinds).map_err(failure)?;
-    let namespace = namespace(&arguments.connection);
-    let stories = history::read(directory, Some(&namespace), Some(&target.name))?;
-    let is_named = |story: &Story| target.kinds.iter().any(|kind| kind.name() == story.kind);
-    let mut stories: Vec<Story> = stories.into_iter().filter(is_named).collect();
-    if let [latest, others @ ..] = &stories[..]
-        && !others.is_empty()
-    {
-        note(&format!(
-            "the history has {} jobs of this name; this is the {} that ended last",
-            stories.len(),
-            latest.kind
-        ));
-    }
-    stories.truncate(1);
-    Ok(stories.pop())
+/// Returns the latest story of a job in the history.
+fn earlier(arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
+    let target = Target::parse(&arguments.job, kinds);
+    let target = target.map_err(|error| Failure::of_error("error", &error))?;
+    let sought = Sought::of(&target, namespace(&arguments.connection));
+    arguments.history.find(&arguments.connection, &sought)
 }
 
 /// Observes the job in the cluster.
 fn current(arguments: &Args, kinds: &Kinds) -> Result<Story, Failure> {
     connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
+        let job = match find(&connection, kinds, &arguments.job).await {
+            Err(error) if error.is::<NoSuchJob>() && !arguments.history.is_selected() => {
+                return Err(anyhow!("{error}; {REMEDY}"));
+            }
+            found => found?,
+        };
         let (story, notes) = story_of_stored(&connection, job).await?;
         notes.iter().for_each(|text| note(text));
         Ok(story)

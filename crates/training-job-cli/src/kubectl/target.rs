@@ -1,5 +1,6 @@
 //! The job that an argument names: `NAME` or `KIND/NAME`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -39,6 +40,18 @@ impl Target {
     }
 }
 
+/// The error for a job that does not exist.
+#[derive(Debug)]
+pub(crate) struct NoSuchJob(String);
+
+impl fmt::Display for NoSuchJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoSuchJob {}
+
 /// Returns the only job of this name.
 ///
 /// # Errors
@@ -50,10 +63,10 @@ pub(crate) fn only<T>(
     title: impl Fn(&T) -> String,
 ) -> anyhow::Result<T> {
     match (found.pop(), &found[..]) {
-        (None, _) => bail!(
+        (None, _) => bail!(NoSuchJob(format!(
             "no job {name:?} in namespace {namespace}; list the jobs with: kubectl training list --namespace {namespace}, \
              or those of all namespaces with -A"
-        ),
+        ))),
         (Some(only), []) => Ok(only),
         (Some(last), others) => {
             let all: Vec<String> = others.iter().chain([&last]).map(title).collect();

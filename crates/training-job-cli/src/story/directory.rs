@@ -113,7 +113,7 @@ fn create(file: &Path) -> io::Result<()> {
         .write_all(b"{}")
 }
 
-fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -176,50 +176,65 @@ pub(crate) fn uid_of(file: &str) -> Option<&str> {
     (stem.matches('.').count() >= 3).then_some(uid)
 }
 
-/// Stories of a history, and files that are none.
+/// Returns true if the name of a story's file may be that of a job in this namespace.
+pub(super) fn is_in(entry: &Entry, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|namespace| entry.file.starts_with(&format!("{}.", safe(namespace, 63))))
+}
+
+/// The finished job to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// The kinds that it may have; empty for any.
+    pub(crate) kinds: &'a [String],
+    /// The UID; `None` for any.
+    pub(crate) uid: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn is(&self, story: &Story) -> bool {
+        story.namespace == self.namespace
+            && story.name == self.name
+            && (self.kinds.is_empty() || self.kinds.contains(&story.kind))
+            && self.uid.is_none_or(|uid| uid == story.uid)
+    }
+}
+
+/// The story of the wanted job that ended last, and what was not chosen.
 #[derive(Debug, Default)]
-pub(crate) struct Stories {
-    /// The stories, the latest first.
-    pub(crate) stories: Vec<Story>,
-    /// The problems of files that cannot be read.
+pub(crate) struct Found {
+    pub(crate) story: Option<Story>,
+    /// The number of jobs that are wanted as well.
+    pub(crate) others: usize,
+    /// The problems of files of this name that are not stories.
     pub(crate) problems: Vec<String>,
 }
 
-/// Returns the stories in a directory: those of a namespace and a name, or all.
+/// Returns the story of the wanted job that ended last.
 ///
 /// # Errors
 /// The directory cannot be read.
-pub(crate) fn read(path: &Path, namespace: Option<&str>, name: Option<&str>) -> io::Result<Stories> {
-    let mut found = Stories::default();
-    let prefix = match (namespace, name) {
-        (Some(namespace), Some(name)) => prefix(namespace, name),
-        (Some(namespace), None) => format!("{}.", safe(namespace, 63)),
-        (None, _) => String::new(),
-    };
+pub(crate) fn find(path: &Path, wanted: &Wanted<'_>) -> io::Result<Found> {
+    let mut found = Found::default();
+    let prefix = prefix(wanted.namespace, wanted.name);
+    let mut stories = Vec::new();
     for entry in entries(path)? {
         if !entry.file.starts_with(&prefix) {
             continue;
         }
         match read_story(&path.join(&entry.file)) {
-            Ok(None) => {}
-            Ok(Some(story)) => {
-                let is_wanted = namespace.is_none_or(|namespace| story.namespace == namespace)
-                    && name.is_none_or(|name| story.name == name);
-                if is_wanted {
-                    found.stories.push(story);
-                }
-            }
+            Ok(story) => stories.extend(story.filter(|story| wanted.is(story))),
             Err(problem) => found.problems.push(format!("{}: {problem}", entry.file)),
         }
     }
-    found
-        .stories
-        .sort_by_key(|story| std::cmp::Reverse(story.finished_at));
+    found.others = stories.len().saturating_sub(1);
+    found.story = stories.into_iter().max_by_key(|story| story.finished_at);
     Ok(found)
 }
 
 /// Reads a story. Returns `None` if it was removed meanwhile.
-fn read_story(file: &Path) -> Result<Option<Story>, String> {
+pub(super) fn read_story(file: &Path) -> Result<Option<Story>, String> {
     let mut text = String::new();
     let file = match File::open(file) {
         Ok(file) => file,

@@ -1,6 +1,9 @@
 //! Stories of jobs: what the kind of a job derives from it, and files.
 
+mod catalog;
 mod directory;
+mod operator;
+mod summary;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +16,10 @@ use training_job_story::{Job, RenderedRole, Story, Warning, html, settings};
 
 use crate::kinds::Kind;
 
-pub(crate) use directory::{Directory, Entry, Stories, read, uid_of};
+pub(crate) use catalog::{Catalog, Listed};
+pub(crate) use directory::{Directory, Entry, Found, Wanted, find, uid_of};
+pub(crate) use operator::{NO_STORY, OperatorHistory, place};
+pub(crate) use summary::{RoleSummary, Summary};
 
 /// Returns a stored job for its story. Parts that an invalid job does not have are empty.
 pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job {

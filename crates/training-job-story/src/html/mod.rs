@@ -60,6 +60,7 @@ fn page(story: &Story, site: Option<&Site<'_>>) -> Markup {
                 a.skip href="#main" { "Skip to the content" }
                 header data-live[site.is_some()] {
                     @if let Some(site) = site { (site.back()) (site.notes()) }
+                    @for note in &story.notes { p.note { (note) } }
                     h1 { (story.kind) " " (story.name) }
                     p { span.state.(class_of_state(&story.state)) { (story.state) } (outcome(story)) }
                     (facts(story))

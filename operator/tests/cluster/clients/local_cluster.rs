@@ -19,7 +19,7 @@ impl Local {
     }
 
     /// Starts a cluster, with its data in a directory if one is given.
-    async fn start_with(name: &str, data: Option<&Path>) -> Self {
+    pub(super) async fn start_with(name: &str, data: Option<&Path>) -> Self {
         let real = ControlPlane::shared().await;
         real.install_crds().await;
         let namespace = real.namespace(name).await;

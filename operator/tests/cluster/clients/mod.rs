@@ -3,6 +3,7 @@
 mod applied;
 mod kubectl;
 mod local_cluster;
+mod local_history;
 mod local_programs;
 mod plugin;
 mod sdk;

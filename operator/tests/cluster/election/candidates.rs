@@ -47,6 +47,11 @@ pub(crate) struct Election {
 impl Election {
     /// Starts two operators, and waits until one leads and both report that they are ready.
     pub(crate) async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// Starts two operators with further flags.
+    pub(crate) async fn start_with(name: &str, flags: &[&str]) -> Self {
         let cluster = control_plane().await;
         let stage = Stage::of(cluster, name).await;
         let run = async |arguments: &[&str]| {
@@ -72,8 +77,8 @@ impl Election {
             ])
             .await;
         }
-        let one = Candidate::start(&stage, "one").await;
-        let two = Candidate::start(&stage, "two").await;
+        let one = Candidate::start(&stage, "one", flags).await;
+        let two = Candidate::start(&stage, "two", flags).await;
         let holder = stage.holder(|_| true).await;
         let (leader, other) = if holder.starts_with("one_") {
             (one, two)
@@ -87,7 +92,7 @@ impl Election {
 }
 
 impl Candidate {
-    async fn start(stage: &Stage<'static>, name: &'static str) -> Self {
+    async fn start(stage: &Stage<'static>, name: &'static str, flags: &[&str]) -> Self {
         let cluster = stage.cluster;
         let kubeconfig = cluster
             .kubeconfig_for_service_account(&stage.namespace, name)
@@ -104,7 +109,7 @@ impl Candidate {
         let proxy = cluster.proxy(&kubeconfig).await;
         let namespace = format!("--namespace={}", stage.namespace);
         let home = format!("--leader-election-namespace={}", stage.namespace);
-        let flags = [&FLAGS[..], &[&namespace, &home]].concat();
+        let flags = [&FLAGS[..], &[&namespace, &home], flags].concat();
         let program = command(proxy.kubeconfig(), &flags).env("HOSTNAME", name);
         Self {
             name,

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod flags;
+mod history;
 mod leaders;
 mod pages;
 mod signals;

@@ -21,7 +21,6 @@ mod server;
 mod views;
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -33,6 +32,7 @@ use crate::kinds::Kinds;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
+use super::history::HistoryArgs;
 
 use access::Access;
 use views::Views;
@@ -48,6 +48,7 @@ Examples:
   {program} ui
   {program} ui -A --port 8080
   {program} ui -n ml --history /mnt/history
+  {program} ui -A --history-of-operator kubeflow
 
 Rights (in the namespace, or in all with -A):
   get    jobs
@@ -59,6 +60,10 @@ Rights (in the namespace, or in all with -A):
   get    pods/log
 
 Without one of the rights, the pages lack what it gives, or do not change by themselves.
+
+With --history-of-operator (in its namespace):
+  list         pods
+  get, create  pods/exec
 
 Exit codes:
   2    a cluster that is not configured, a port that is not free, or bad usage
@@ -74,10 +79,8 @@ pub(crate) struct Args {
     /// The port [default: any that is free].
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Also show the jobs that were deleted, from the history in this directory: the DIR of the operator's --history, or a
-    /// copy.
-    #[arg(long, value_name = "DIR")]
-    history: Option<PathBuf>,
+    #[command(flatten)]
+    history: HistoryArgs,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -89,9 +92,9 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         let access = Access::new(listener.local_addr()?.port())?;
         let views = Views {
             namespace: (!arguments.all_namespaces).then(|| connection.namespace.clone()),
+            history: arguments.history.history(&connection.client),
             client: connection.client,
             kinds: kinds.clone(),
-            history: arguments.history.clone(),
         };
         write::print(&format!("{}\n", access.address()))?;
         tokio::select! {

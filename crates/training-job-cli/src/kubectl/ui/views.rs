@@ -1,6 +1,5 @@
 //! Reads what a page shows from the cluster and the history.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,10 +11,11 @@ use training_job_story::{Site, Story, site_html};
 use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::connection::Connection;
+use crate::kubectl::history::{History, Sought};
 use crate::kubectl::list::{JobRow, deleted};
 use crate::kubectl::observe::{StoredJob, explained, is_forbidden, list_allowed};
 use crate::kubectl::report::story_of_stored;
-use crate::story::{Stories, read as read_stories};
+use crate::story::Listed;
 
 use super::filter::{Query, filter};
 use super::log;
@@ -28,7 +28,7 @@ pub(super) struct Views {
     /// The namespace to show; `None` for all.
     pub(super) namespace: Option<String>,
     pub(super) kinds: Kinds,
-    pub(super) history: Option<PathBuf>,
+    pub(super) history: Option<History>,
 }
 
 /// A page and its HTTP status.
@@ -58,16 +58,12 @@ impl Views {
         self.namespace.as_deref().is_none_or(|own| own == namespace)
     }
 
-    /// Reads stories beside the other requests, because a history may have many.
-    async fn stories(&self, namespace: Option<String>, name: Option<String>) -> Result<Stories, String> {
-        let Some(directory) = self.history.clone() else {
-            return Ok(Stories::default());
-        };
-        let shown = directory.display().to_string();
-        let read = move || read_stories(&directory, namespace.as_deref(), name.as_deref());
-        let read = tokio::task::spawn_blocking(read).await;
-        let read = read.map_err(|error| format!("--history {shown}: {error}"))?;
-        read.map_err(|error| format!("--history {shown}: {error}"))
+    /// Lists the finished jobs of the history.
+    async fn finished(&self, namespace: Option<&str>) -> anyhow::Result<Listed> {
+        match &self.history {
+            None => Ok(Listed::default()),
+            Some(history) => history.list(namespace).await,
+        }
     }
 
     /// Returns the jobs of a namespace or of all, and sentences about what is lacking.
@@ -86,15 +82,15 @@ impl Views {
                 denied.join(", ")
             ));
         }
-        match self.stories(namespace.map(str::to_owned), None).await {
+        match self.finished(namespace).await {
             Ok(found) => {
-                rows.extend(deleted(&found.stories, &self.kinds, &rows, now));
+                rows.extend(deleted(&found.jobs, &self.kinds, &rows, now));
                 if !found.problems.is_empty() {
                     let count = found.problems.len();
                     notes.push(format!("{count} files of the history are not stories."));
                 }
             }
-            Err(problem) => notes.push(problem),
+            Err(error) => notes.push(format!("The history cannot be read: {error:#}")),
         }
         rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
         Ok((rows, notes))
@@ -143,7 +139,9 @@ impl Views {
         match self.earlier(&kind, key, uid).await {
             Ok(Some(story)) => return ended(&story),
             Ok(None) => {}
-            Err(problem) => return Page::problem(500, "The history cannot be read", &problem),
+            Err(error) => {
+                return Page::problem(500, "The history cannot be read", &format!("{error:#}"));
+            }
         }
         match current {
             Ok(_) => self.missing(key).await,
@@ -161,10 +159,17 @@ impl Views {
         Ok(found.and_then(|object| StoredJob::new(kind, &object).ok()))
     }
 
-    async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> Result<Option<Story>, String> {
-        let found = self.stories(Some(key.namespace.clone()), Some(key.name.clone()));
-        let is_wanted = |story: &Story| story.kind == kind.name() && uid.is_none_or(|uid| uid == story.uid);
-        Ok(found.await?.stories.into_iter().find(is_wanted))
+    async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> anyhow::Result<Option<Story>> {
+        let Some(history) = &self.history else {
+            return Ok(None);
+        };
+        let sought = Sought {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            kinds: vec![kind.name().to_owned()],
+            uid: uid.map(str::to_owned),
+        };
+        Ok(history.find(&sought).await?.story)
     }
 
     async fn missing(&self, key: &JobKey) -> Page {

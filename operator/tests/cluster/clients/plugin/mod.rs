@@ -3,6 +3,7 @@
 mod changes;
 mod completion;
 mod crowd;
+mod history;
 mod logs;
 mod rights;
 mod ui;
@@ -19,7 +20,7 @@ use training_job_testbed::cluster::{ControlPlane, Output};
 use super::stage::Stage;
 
 /// Returns a directory with the links that make the program a plugin of kubectl.
-fn links(cluster: &ControlPlane) -> &'static Path {
+pub(super) fn links(cluster: &ControlPlane) -> &'static Path {
     static LINKS: OnceLock<PathBuf> = OnceLock::new();
     LINKS.get_or_init(|| {
         let directory = cluster.directory().join("plugins");
@@ -32,7 +33,7 @@ fn links(cluster: &ControlPlane) -> &'static Path {
 }
 
 /// Runs the plugin with the credentials of a kubeconfig.
-async fn run_as(cluster: &ControlPlane, kubeconfig: &Path, arguments: &[&str]) -> Output {
+pub(super) async fn run_as(cluster: &ControlPlane, kubeconfig: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(links(cluster).join("kubectl-training"));
     command.args(arguments).env("KUBECONFIG", kubeconfig);
     let output = tokio::task::spawn_blocking(move || command.output())

@@ -1,0 +1,150 @@
+//! `list` and `report` of jobs that were deleted, from the history of their operator.
+
+use std::fs;
+
+use serde_json::Value;
+use training_job::api::ConditionType;
+
+use super::run_as;
+use crate::rig::jobs::job;
+use crate::rig::stage::Stage;
+
+#[tokio::test]
+async fn a_deleted_job_is_listed_and_reported() {
+    let stage = Stage::new("plugin-history").await;
+    let directory = stage.cluster.directory().join("plugin-history");
+    let directory = directory.to_str().unwrap();
+    let operator = stage.operator_with(&["--history", directory]);
+    stage.create(job("train", 3)).await;
+    stage.until_all_run("train", 3).await;
+    stage.kubelet.exits("train-worker-1", "mxnet", 3).await;
+    stage.until("train", ConditionType::Failed).await;
+    operator
+        .wait_for_metric("training_operator_history_jobs", 1.0)
+        .await;
+    stage.delete("train").await;
+    stage.create(job("other", 1)).await;
+    stage.until_all_run("other", 1).await;
+    fs::write(format!("{directory}/{}.a.MXJob.b.json", stage.namespace), "{").unwrap();
+
+    let kubeconfig = stage.cluster.kubeconfig_in(&stage.namespace);
+    let run = async |arguments: &[&str]| run_as(stage.cluster, &kubeconfig, arguments).await;
+    let list = ["list", "--finished", "--history", directory];
+    let listed = run(&list).await;
+    assert!(
+        listed.stderr.contains(".a.MXJob.b.json: not a story"),
+        "{}",
+        listed.stderr
+    );
+    let text = listed.success();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0], "KIND NAME STATE READY RESTARTS AGE DURATION WHY");
+    let row = "MXJob train Failed scheduler 0/1, worker 0/2 (1 failed) 0";
+    assert!(lines[1].starts_with(row), "{text}");
+    assert!(lines[1].ends_with("worker-1: exit 3"), "{text}");
+    let json = run(&[&list[..], &["-o", "json"]].concat()).await.success();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["jobs"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["jobs"][0]["isDeleted"], true, "{json}");
+    let labels = run(&["list", "-l", "a=b", "--history", directory]).await;
+    assert_eq!(labels.code, 2, "stories have no labels");
+
+    let lost = run(&["report", "train"]).await;
+    assert_eq!(lost.code, 2);
+    assert!(
+        lost.stderr.contains("no job \"train\"") && lost.stderr.contains("add --history DIR"),
+        "{}",
+        lost.stderr
+    );
+    let page = run(&["report", "train", "--history", directory]).await.success();
+    assert!(page.contains("<title>MXJob train: Failed</title>"), "{page}");
+    assert!(page.contains("worker-1: exit 3"), "{page}");
+    for kind in ["mxjob", "tfjob"] {
+        let named = format!("{kind}/train");
+        let report = run(&["report", &named, "--history", directory, "-o", "json"]).await;
+        match kind {
+            "mxjob" => assert!(report.success().contains("\"name\": \"train\"")),
+            _ => assert_eq!(report.code, 2, "{}", report.stdout),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_without_an_operator_or_without_rights_is_an_error_with_its_remedy() {
+    let stage = Stage::new("plugin-history-none").await;
+    let kubeconfig = stage.cluster.kubeconfig_in(&stage.namespace);
+    let list = ["list", "--history-of-operator", &stage.namespace];
+    let none = run_as(stage.cluster, &kubeconfig, &list).await;
+    assert_eq!(none.code, 2, "{}", none.stdout);
+    assert!(
+        none.stderr
+            .contains("has no running pod of an operator with --history"),
+        "{}",
+        none.stderr
+    );
+
+    let namespaced = |arguments: &[&'static str]| {
+        [arguments, &["--namespace"]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .chain([stage.namespace.clone()])
+            .collect::<Vec<_>>()
+    };
+    for command in [
+        &["create", "serviceaccount", "user"][..],
+        &[
+            "create",
+            "role",
+            "jobs",
+            "--verb=list",
+            "--resource=mxjobs.kubeflow.org",
+        ],
+    ] {
+        let command = namespaced(command);
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        stage.cluster.kubectl(&command).await.success();
+    }
+    let account = format!("--serviceaccount={}:user", stage.namespace);
+    let bind = [
+        "create",
+        "rolebinding",
+        "jobs",
+        "--role=jobs",
+        &account,
+        "--namespace",
+        &stage.namespace,
+    ];
+    stage.cluster.kubectl(&bind).await.success();
+    let kubeconfig = stage
+        .cluster
+        .kubeconfig_for_service_account(&stage.namespace, "user")
+        .await;
+    let client = stage.cluster.client_of(&kubeconfig).await;
+    stage
+        .cluster
+        .wait_until_allowed(&client, &stage.namespace, "list", "mxjobs.kubeflow.org")
+        .await;
+    let list = [
+        "list",
+        "mxjob",
+        "--namespace",
+        &stage.namespace,
+        "--history-of-operator",
+        &stage.namespace,
+    ];
+    let denied = run_as(stage.cluster, &kubeconfig, &list).await;
+    assert_eq!(denied.code, 2, "{}", denied.stdout);
+    assert!(
+        denied
+            .stderr
+            .contains("you are not allowed to list pods in namespace")
+            && denied.stderr.contains("`create pods/exec`"),
+        "{}",
+        denied.stderr
+    );
+}
