@@ -11,15 +11,16 @@ use training_job_story::{Recorder, Story, html};
 
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
 use crate::story::{story_of, timed, write_file};
 use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect, namespace};
+use super::connection::{Connection, namespace};
+use super::help;
 use super::history;
-use super::observe::{ObservedJob, Parts, StoredJob, explained, find, observe};
+use super::job::JobArgs;
+use super::observe::{ObservedJob, Parts, StoredJob, explained, observe};
 use super::target::Target;
 
 const HELP: &str = "\
@@ -52,9 +53,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    job: JobArgs,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Format::Html)]
     output: Format,
@@ -64,8 +64,6 @@ pub(crate) struct Args {
     /// Use the history in this directory if the job is not in the cluster: the DIR of the operator's --history, or a copy.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    #[command(flatten)]
-    connection: ConnectionArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -115,8 +113,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
 /// Returns the latest story of a job in a directory of the history.
 fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
     let failure = |error: anyhow::Error| Failure::of_error("error", &error);
-    let target = Target::parse(&arguments.job, kinds).map_err(failure)?;
-    let namespace = namespace(&arguments.connection);
+    let target = Target::parse(&arguments.job.job, kinds).map_err(failure)?;
+    let namespace = namespace(&arguments.job.connection);
     let stories = history::read(directory, Some(&namespace), Some(&target.name))?;
     let is_named = |story: &Story| target.kinds.iter().any(|kind| kind.name() == story.kind);
     let mut stories: Vec<Story> = stories.into_iter().filter(is_named).collect();
@@ -135,8 +133,7 @@ fn earlier(directory: &Path, arguments: &Args, kinds: &Kinds) -> Result<Option<S
 
 /// Observes the job in the cluster.
 fn current(arguments: &Args, kinds: &Kinds) -> Result<Story, Failure> {
-    connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
+    arguments.job.with_job(kinds, async |connection, job| {
         let (story, notes) = story_of_stored(&connection, job).await?;
         notes.iter().for_each(|text| note(text));
         Ok(story)
