@@ -3,9 +3,12 @@
 mod changes;
 mod completion;
 mod crowd;
+mod events;
+mod interrupted;
 mod logs;
 mod rights;
 mod ui;
+mod usage;
 mod views;
 
 use std::os::unix::fs::symlink;
