@@ -1,5 +1,6 @@
 // Opens pages in headless Chromium, in light and dark, and checks them with axe-core. Fails if axe-core finds anything,
-// a page loads anything, or a page has an error. Writes pictures if a directory for them is given.
+// a page loads anything, a page has an error, or its print hides or cuts content or is dark. Writes pictures if a directory
+// for them is given.
 //
 // usage: node check.js DIRECTORY-OF-PAGES [DIRECTORY-OF-PICTURES NAME...]
 //
@@ -43,6 +44,37 @@ const fail = (text) => {
   console.error(text);
 };
 
+// The width of A4 paper less margins of 10 mm, in CSS pixels.
+const PAPER_WIDTH = 718;
+
+// Returns what is wrong with the print of a page whose details are closed.
+function printFaults() {
+  const faults = [];
+  const root = document.documentElement;
+  const background = getComputedStyle(document.body).backgroundColor;
+  if (background !== "rgb(255, 255, 255)") faults.push(`the background is ${background}`);
+  if (root.scrollWidth > root.clientWidth) faults.push(`${root.scrollWidth - root.clientWidth} px wider than the paper`);
+  for (const details of document.querySelectorAll("details:not([open])")) {
+    const summary = details.querySelector("summary");
+    const content = [...details.children].filter((child) => child !== summary);
+    const isShown = (element) => element.checkVisibility() && element.getBoundingClientRect().height > 0;
+    if (!content.every(isShown)) faults.push(`hidden below "${summary.textContent}"`);
+  }
+  for (const element of document.querySelectorAll("main *")) {
+    const cuts = getComputedStyle(element).overflowX !== "visible" && !(element instanceof SVGElement);
+    if (cuts && element.scrollWidth > element.clientWidth) faults.push(`cut: ${element.outerHTML.slice(0, 100)}`);
+  }
+  return faults;
+}
+
+async function checkPrint(page, title) {
+  await page.emulateMediaType("print");
+  await page.setViewport({ width: PAPER_WIDTH, height: 1000 });
+  const faults = await page.evaluate(printFaults);
+  faults.slice(0, 5).forEach((fault) => fail(`${title}, printed: ${fault}`));
+  await page.emulateMediaType(null);
+}
+
 for (const file of files) {
   const name = file.replace(/\.html$/, "");
   for (const [scheme, width] of [["light", 1200], ["dark", 1200], ["light", 400]]) {
@@ -67,6 +99,10 @@ for (const file of files) {
       mkdirSync(pictures, { recursive: true });
       await page.setViewport({ width: 1000, height: 1480 });
       await page.screenshot({ path: join(pictures, `story-${name}-${scheme}.png`) });
+      await page.setViewport({ width, height: 900 });
+    }
+    if (width > 400) {
+      await checkPrint(page, title);
       await page.setViewport({ width, height: 900 });
     }
     // All parts are checked, also those in closed details. axe-core takes long for thousands of elements.

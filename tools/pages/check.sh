@@ -17,12 +17,12 @@ cargo run --quiet --package training-job-story --example pages -- "$work/html"
 code=0
 "$operator" local run operator/tests/pages/failing.yaml --report "$work/html/local.html" >"$work/local.log" 2>&1 || code=$?
 [ "$code" = 1 ] || { cat "$work/local.log"; echo "local run ended with $code, not 1" >&2; exit 1; }
-grep --quiet 'RuntimeError: &lt;b&gt;loss&lt;/b&gt;' "$work/html/local.html"
+grep -qs 'RuntimeError: &lt;b&gt;loss&lt;/b&gt;' "$work/html/local.html"
 
 # A run that Ctrl-C ends: exit code 130, and a page all the same.
 "$operator" local run operator/tests/pages/failing.yaml --report "$work/html/interrupted.html" >"$work/interrupted.log" 2>&1 &
 pid=$!
-until grep --quiet 'step 5/' "$work/interrupted.log"; do
+until grep -qs 'step 5/' "$work/interrupted.log"; do
     kill -0 "$pid" || { cat "$work/interrupted.log"; exit 1; }
 done
 kill -INT "$pid"
@@ -42,12 +42,12 @@ rm -f "$kubeconfig"
 cluster=$!
 trap 'kill -INT "$cluster" $ui 2>/dev/null || true' EXIT
 ui=
-until grep --quiet 'cluster ready' "$work/cluster.log"; do
+until grep -qs 'cluster ready' "$work/cluster.log"; do
     kill -0 "$cluster" || { cat "$work/cluster.log"; exit 1; }
 done
 "$work/kubectl-training" ui --kubeconfig "$kubeconfig" >"$work/ui.log" 2>&1 &
 ui=$!
-until grep --quiet 'token=' "$work/ui.log"; do
+until grep -qs 'token=' "$work/ui.log"; do
     kill -0 "$ui" || { cat "$work/ui.log"; exit 1; }
 done
 "${KUBECTL:-target/control-plane/kubectl}" --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml

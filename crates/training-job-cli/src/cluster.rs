@@ -39,7 +39,9 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
     let config = match cluster_config(kubeconfig, context).await {
         Ok(config) => config,
         Err(ClusterConfigError::Kubeconfig(error)) => return Err(error).context("--kubeconfig"),
-        Err(ClusterConfigError::Context(error)) => return Err(error).context("--context"),
+        Err(ClusterConfigError::Context(error)) => {
+            return Err(error).context("--context; list the contexts with: kubectl config get-contexts");
+        }
         Err(ClusterConfigError::Infer(error)) => {
             return Err(error).context("no cluster is configured; set --kubeconfig");
         }

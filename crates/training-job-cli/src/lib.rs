@@ -42,6 +42,7 @@ pub mod report;
 mod review;
 mod run;
 mod settings;
+mod signals;
 mod snapshot;
 mod story;
 mod table;

@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, Subcommand, ValueHint};
 use clap_complete::Shell;
+use training_job_controller::process::program;
 
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::Kinds;
+use crate::kubectl::Kubectl;
 use crate::write;
 
 const COMPLETIONS_HELP: &str = "\
@@ -67,7 +69,7 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(MAN_HELP))]
 pub struct Man {
-    /// Write one page per command into this directory instead.
+    /// Write one page per command, and per verb of kubectl training, into this directory instead.
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -161,6 +163,7 @@ fn man(arguments: &Man, command: Command) -> Result<ExitCode, Failure> {
     if let Some(directory) = &arguments.dir {
         fs::create_dir_all(directory)
             .and_then(|()| clap_mangen::generate_to(command, directory))
+            .and_then(|()| clap_mangen::generate_to(Kubectl::command(program().version), directory))
             .map_err(|error| Failure::new(&directory.display().to_string(), error))?;
     } else {
         let mut page = Vec::new();

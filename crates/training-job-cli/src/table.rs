@@ -14,9 +14,15 @@ impl<const N: usize> Table<N> {
         }
     }
 
+    /// Adds a row. Texts of the cluster may have any characters, and a cell is one line.
     pub(crate) fn row(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|cell| one_line(&cell)));
     }
+}
+
+/// Returns a text in one line, with a space for each control character: an escape sequence must not reach a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    text.trim().replace(char::is_control, " ")
 }
 
 impl<const N: usize> fmt::Display for Table<N> {
@@ -41,5 +47,17 @@ impl<const N: usize> fmt::Display for Table<N> {
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_one_line_without_escape_sequences() {
+        let mut table = Table::new(&["A", "B"]);
+        table.row(["one\r\n\ttwo\n".to_owned(), "\u{1b}[31mred\u{9b}m".to_owned()]);
+        assert_eq!(table.to_string(), "A          B\none   two   [31mred m\n");
     }
 }

@@ -30,18 +30,23 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Writes to standard output. A closed pipe (a reader such as `head`) is not an error.
 pub fn print(text: &str) -> io::Result<()> {
-    print_to(&mut io::stdout().lock(), text)
+    print_to(&mut io::stdout().lock(), text).map(drop)
 }
 
 /// Writes to standard output with terminal styles. The styles are removed if the output is not a terminal.
 pub fn print_styled(text: &str) -> io::Result<()> {
+    print_lines(text).map(drop)
+}
+
+/// Writes lines of an output that goes on, with terminal styles. Returns false if the reader of the output is gone.
+pub(crate) fn print_lines(text: &str) -> io::Result<bool> {
     print_to(&mut anstream::stdout().lock(), text)
 }
 
-fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
+fn print_to(out: &mut impl Write, text: &str) -> io::Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }
 

@@ -54,4 +54,12 @@ fn the_manual_has_a_page_for_every_command() {
             page.display()
         );
     }
+    for verb in ["list", "status", "logs", "events", "report", "restart", "wait"] {
+        let page = directory.join(format!("kubectl-training-{verb}.1"));
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(page.contains(&format!("  kubectl training {verb}")), "{page}");
+        assert!(!page.contains(&format!("training-operator {verb}")), "{page}");
+    }
+    let page = std::fs::read_to_string(directory.join("kubectl-training.1")).unwrap();
+    assert!(page.contains("kubectl\\-training\\-status(1)"), "{page}");
 }

@@ -1,11 +1,10 @@
 //! `suspend`, `resume`, `restart` and `scale`: changes of a job's spec.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use jiff::SignedDuration;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -13,12 +12,14 @@ use training_job::api::ConditionType;
 
 use crate::cluster::with_timeout;
 use crate::exit::{self, Failure};
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
+use crate::signals::Signals;
 use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect};
+use super::connection::{Connection, connect};
+use super::help;
+use super::job::JobArgs;
 use super::observe::{StoredJob, explained, find};
 use super::outline::Outline;
 use super::patch::{merge, patch};
@@ -92,16 +93,6 @@ Rights (in the namespace):
 Exit codes:
   0  the job has these numbers of replicas, now or before
   2  no such job or role, a number that the API server refuses, or bad usage";
-
-/// The job of a command without further arguments.
-#[derive(Debug, clap::Args)]
-pub(crate) struct JobArgs {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
 
 /// Suspend a job: its pods are deleted until it is resumed.
 #[derive(Debug, clap::Args)]
@@ -266,6 +257,8 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
             }
             suspend_field(job, true)
         };
+        // The job must not stay suspended, whatever ends the command from here on.
+        let mut signals = Signals::listen()?;
         let (job, _) = set(&connection, kinds, argument, start).await?;
         let is_suspended = |job: &StoredJob| match job.status.is(ConditionType::Suspended) {
             true => Some(Ok(())),
@@ -274,30 +267,32 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
                 .is_finished()
                 .then(|| Err("the job has ended meanwhile".to_owned())),
         };
-        let mut interrupt = pin!(tokio::signal::ctrl_c());
         let ended = tokio::select! {
-            ended = until(&connection, &job, Some(timeout), is_suspended) => Some(ended),
-            _ = &mut interrupt => None,
+            ended = until(&connection, &job, Some(timeout), is_suspended) => Ok(ended),
+            code = signals.next() => Err(code),
         };
-        let named = format!("{}/{}", job.kind.name(), job.name());
+        let named = job.argument();
         let resumed = set(&connection, kinds, &named, |job| suspend_field(job, false)).await;
-        // The job must not stay suspended, whatever the end of the wait.
-        resumed?;
+        // A job that was deleted or has ended cannot be resumed.
+        if !matches!(ended, Ok(Ok(Ended::Impossible(_)))) {
+            resumed.with_context(|| {
+                format!("{named} stays suspended; when this is solved, run: kubectl training resume {named}")
+            })?;
+        }
         match ended {
-            Some(Ok(Ended::Met)) => {
+            Ok(Ok(Ended::Met)) => {
                 done(&job, true, "restarted", "")?;
                 Ok(ExitCode::SUCCESS)
             }
-            Some(Ok(Ended::Impossible(why))) => bail!("{}: {why}", job.argument()),
-            Some(Ok(Ended::TimedOut)) => {
+            Ok(Ok(Ended::TimedOut)) => {
                 note(&format!(
-                    "no operator has suspended {} in time, so it is not restarted; run: training-operator doctor",
-                    job.argument()
+                    "no operator has suspended {named} in time, so it is not restarted; run: training-operator doctor"
                 ));
                 Ok(exit::check_failed())
             }
-            Some(Err(error)) => Err(error),
-            None => Ok(ExitCode::from(130)),
+            Ok(Ok(Ended::Impossible(why))) => bail!("{named}: {why}"),
+            Ok(Err(error)) => Err(error),
+            Err(code) => Ok(ExitCode::from(code)),
         }
     })
 }

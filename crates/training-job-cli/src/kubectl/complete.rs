@@ -76,7 +76,15 @@ pub(super) fn complete(words: &[String], command: &Command, kinds: &Kinds) -> St
     let (last, before) = words
         .split_last()
         .map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
-    let line = Line::parse(before, command);
+    let mut line = Line::parse(before, command);
+    // Shells put the flag before the values of a word such as `--for=su`.
+    let last = match last.split_once('=').filter(|_| last.starts_with('-')) {
+        Some((flag, value)) => {
+            line.open_flag = Some(flag);
+            value
+        }
+        None => last,
+    };
     let all = candidates(&line, last, command, kinds);
     let fitting = all.into_iter().filter(|(word, _)| word.starts_with(last));
     let mut text: String = fitting

@@ -8,14 +8,12 @@ use serde_json::Value;
 use training_job::render::pod_requests;
 
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
-use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
 use super::events;
-use super::observe::{ObservedJob, Parts, find, observe};
-use super::output::{Output, print_value};
+use super::help;
+use super::job::ViewArgs;
+use super::observe::{ObservedJob, Parts};
 use super::status::{StatusView, tree};
 
 const HELP: &str = "\
@@ -39,14 +37,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
-    /// The format of the output.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    view: ViewArgs,
 }
 
 /// A role's template in a few words.
@@ -185,44 +177,27 @@ fn pairs(map: &Value) -> String {
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let observed = connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
-        observe(
-            &connection.client,
-            job,
-            Parts {
-                pods: true,
-                events: true,
-                services: true,
-            },
-        )
-        .await
-    })?;
+    let parts = Parts {
+        pods: true,
+        events: true,
+        services: true,
+    };
+    let observed = arguments.view.observe(kinds, parts)?;
     let view = StatusView::new(&observed);
-    match arguments.output {
-        Output::Name => write::print(&format!("{}\n", view.job.resource))?,
-        Output::Json | Output::Yaml => {
-            let services = observed
-                .services
-                .iter()
-                .filter_map(|service| service.metadata.name.as_deref());
-            let page = serde_json::json!({
-                "status": view, "templates": templates(&observed), "services": services.collect::<Vec<_>>(),
-                "events": observed.events,
-            });
-            print_value(arguments.output, &page)?;
+    let services = observed
+        .services
+        .iter()
+        .filter_map(|service| service.metadata.name.as_deref());
+    let page = serde_json::json!({
+        "status": view, "templates": templates(&observed), "services": services.collect::<Vec<_>>(),
+        "events": observed.events,
+    });
+    arguments.view.print(&observed.job, &page, |is_wide| {
+        let mut text = heading(&observed);
+        text += &format!("\n{}", tree::text(&view, observed.now, is_wide));
+        if !observed.events.is_empty() {
+            text += &format!("\nEvents:\n{}", events::table(&observed.events, observed.now));
         }
-        Output::Text | Output::Wide => {
-            let mut text = heading(&observed);
-            text += &format!(
-                "\n{}",
-                tree::text(&view, observed.now, arguments.output == Output::Wide)
-            );
-            if !observed.events.is_empty() {
-                text += &format!("\nEvents:\n{}", events::table(&observed.events, observed.now));
-            }
-            write::print_styled(&text)?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+        text
+    })
 }

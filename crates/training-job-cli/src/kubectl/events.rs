@@ -1,120 +1,136 @@
 //! `events`: the events of a job and its pods.
 
+mod follow;
+
 use std::process::ExitCode;
 
-use anyhow::bail;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
 use crate::table::Table;
 use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
-use super::observe::{Parts, event_time, find, observe};
+use super::help;
+use super::job::ViewArgs;
+use super::job_events::event_time;
+use super::observe::{Parts, forbidden, observe};
 use super::output::{Output, print_value};
 
 const HELP: &str = "\
 The events of the job, and those of its pods, also of pods that were deleted. The API server keeps events for an hour by
-default.
+default. With -f, the command goes on with new events until the job is deleted, and prints an event again when its count
+grows; -o json prints a document for each event.
 
 Examples:
   {program} events train
+  {program} events train -f
   {program} events train --warnings
   {program} events train -o json
 
 Rights (in the namespace):
   get   jobs
   list  events
+With -f:
+  list   jobs
+  watch  jobs
+  watch  events
 
 Exit codes:
-  0  the events are printed, or there are none
-  2  no such job, a cluster that cannot be read, or bad usage";
+  0    the events are printed, or there are none
+  2    no such job, a cluster that cannot be read, or bad usage
+  130  ended by Ctrl-C";
 
 /// Print the events of a job and of its pods, the oldest first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    view: ViewArgs,
+    /// Print new events as they come, until the job is deleted.
+    #[arg(short, long)]
+    follow: bool,
     /// Leave out all events but warnings.
     #[arg(long)]
     warnings: bool,
-    /// The format of the output.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-    #[command(flatten)]
-    connection: ConnectionArgs,
 }
+
+impl Args {
+    fn selects(&self, event: &Event) -> bool {
+        !self.warnings || event.type_.as_deref() == Some("Warning")
+    }
+}
+
+const HEADINGS: [&str; 6] = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"];
 
 /// Returns events as a table.
 pub(super) fn table(events: &[Event], now: Timestamp) -> String {
-    let mut table = Table::new(&["LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"]);
+    let mut table = Table::new(&HEADINGS);
     for event in events {
-        let about = &event.involved_object;
-        let kind = about.kind.as_deref().unwrap_or_default().to_lowercase();
-        let count = event
-            .series
-            .as_ref()
-            .and_then(|series| series.count)
-            .or(event.count)
-            .unwrap_or(1);
-        let text = |text: &Option<String>| text.clone().unwrap_or_default().trim().replace(['\n', '\r'], " ");
-        table.row([
-            event_time(event)
-                .map(|time| short_time(now.duration_since(time).as_secs().max(0)))
-                .unwrap_or_default(),
-            text(&event.type_),
-            text(&event.reason),
-            format!("{kind}/{}", about.name.as_deref().unwrap_or_default()),
-            count.to_string(),
-            text(&event.message),
-        ]);
+        table.row(row(event, now));
     }
     table.to_string()
 }
 
+fn row(event: &Event, now: Timestamp) -> [String; 6] {
+    let about = &event.involved_object;
+    let kind = about.kind.as_deref().unwrap_or_default().to_lowercase();
+    let count = event
+        .series
+        .as_ref()
+        .and_then(|series| series.count)
+        .or(event.count)
+        .unwrap_or(1);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [
+        event_time(event)
+            .map(|time| short_time(now.duration_since(time).as_secs().max(0)))
+            .unwrap_or_default(),
+        text(&event.type_),
+        text(&event.reason),
+        format!("{kind}/{}", about.name.as_deref().unwrap_or_default()),
+        count.to_string(),
+        text(&event.message),
+    ]
+}
+
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let mut observed = connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
-        let parts = Parts {
-            events: true,
-            ..Parts::default()
-        };
-        let observed = observe(&connection.client, job, parts).await?;
-        if observed.forbidden.contains(&"events") {
-            bail!(
-                "you are not allowed to list events in namespace {}",
-                connection.namespace
-            );
-        }
-        Ok(observed)
-    })?;
-    if arguments.warnings {
-        observed
-            .events
-            .retain(|event| event.type_.as_deref() == Some("Warning"));
+    if arguments.follow {
+        return arguments.view.job.with_job(kinds, async |connection, job| {
+            follow::follow(arguments, &connection, job).await
+        });
     }
-    match arguments.output {
+    let parts = Parts {
+        events: true,
+        ..Parts::default()
+    };
+    let mut observed = arguments.view.job.with_job(kinds, async |connection, job| {
+        let observed = observe(&connection.client, job, parts).await?;
+        match observed.forbidden.contains(&"events") {
+            true => Err(forbidden("list", "events", Some(&connection.namespace))),
+            false => Ok(observed),
+        }
+    })?;
+    observed.events.retain(|event| arguments.selects(event));
+    match arguments.view.output {
         Output::Json | Output::Yaml => {
-            print_value(arguments.output, &serde_json::json!({"events": observed.events}))?;
+            print_value(
+                arguments.view.output,
+                &serde_json::json!({"events": observed.events}),
+            )?;
         }
-        Output::Name => {
-            let names = observed
-                .events
-                .iter()
-                .filter_map(|event| event.metadata.name.as_ref());
-            write::print(&names.map(|name| format!("event/{name}\n")).collect::<String>())?;
-        }
+        Output::Name => write::print(&observed.events.iter().map(name).collect::<String>())?,
         Output::Text | Output::Wide if observed.events.is_empty() => {
             note("no events; the API server keeps them for an hour by default");
         }
         Output::Text | Output::Wide => write::print(&table(&observed.events, observed.now))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn name(event: &Event) -> String {
+    format!("event/{}\n", event.metadata.name.as_deref().unwrap_or_default())
 }

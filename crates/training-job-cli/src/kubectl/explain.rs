@@ -5,14 +5,12 @@ use std::process::ExitCode;
 use crate::check::Job;
 use crate::exit::Failure;
 use crate::explain::explain;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
-use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
-use super::observe::{StoredJob, find};
-use super::output::{Output, print_value};
+use super::help;
+use super::job::ViewArgs;
+use super::observe::StoredJob;
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures. Settings of the cluster's
@@ -33,14 +31,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
-    /// The format of the output.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    view: ViewArgs,
     #[command(flatten)]
     settings: SettingsArgs,
 }
@@ -56,16 +48,12 @@ fn checked(stored: &StoredJob) -> anyhow::Result<Job> {
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
-    let (stored, job) = connect(&arguments.connection, async |connection| {
-        let stored = find(&connection, kinds, &arguments.job).await?;
+    let (stored, job) = arguments.view.job.with_job(kinds, async |_, stored| {
         let job = checked(&stored)?;
         Ok((stored, job))
     })?;
     let explanation = explain(&job, &settings)?;
-    match arguments.output {
-        Output::Name => write::print(&format!("{}\n", stored.resource_name()))?,
-        Output::Json | Output::Yaml => print_value(arguments.output, &explanation)?,
-        Output::Text | Output::Wide => write::print(&explanation.text())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments
+        .view
+        .print(&stored, &explanation, |_| explanation.text())
 }

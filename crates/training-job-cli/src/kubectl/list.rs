@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::duration::short_time;
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::report::note;
 use crate::story::{Listed, RoleSummary, Summary};
@@ -18,10 +17,11 @@ use crate::table::Table;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
+use super::help;
 use super::history::{self, HistoryArgs};
 use super::observe::{self, StoredJob, resource_name};
 use super::output::{Output, print_value};
-use super::situation::RoleCount;
+use super::situation::{RoleCount, state_of_argument};
 
 const HELP: &str = "\
 READY counts the replicas of a role that are ready, or that run if no role of the kind waits for readiness. WHY is the
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "HistoryArgs")]
     selector: Option<String>,
     /// Only jobs in these states, such as Failed; can be repeated.
-    #[arg(long, value_name = "STATE", ignore_case = true)]
+    #[arg(long, value_name = "STATE", value_parser = state_of_argument)]
     state: Vec<String>,
     /// Only jobs that have succeeded or failed.
     #[arg(long)]
@@ -73,6 +73,12 @@ pub(crate) struct Args {
     output: Output,
     #[command(flatten)]
     connection: ConnectionArgs,
+}
+
+impl Args {
+    fn is_filtered(&self) -> bool {
+        !self.kinds.is_empty() || self.selector.is_some() || !self.state.is_empty() || self.finished
+    }
 }
 
 /// A job as a line of the list.
@@ -194,28 +200,25 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
     };
     for row in rows {
         let roles: Vec<String> = row.roles.iter().map(RoleCount::text).collect();
-        table.row(
-            [
-                match has_namespace {
-                    true => row.namespace.clone(),
-                    false => String::new(),
-                },
-                row.kind.clone(),
-                row.name.clone(),
-                row.state.clone(),
-                roles.join(", "),
-                row.restarts(),
-                text(row.age_seconds),
-                text(row.duration_seconds),
-                match is_wide {
-                    true => row.why.clone(),
-                    false => shortened(&row.why),
-                },
-                wide(row.started),
-                wide(row.finished),
-            ]
-            .map(one_line),
-        );
+        table.row([
+            match has_namespace {
+                true => row.namespace.clone(),
+                false => String::new(),
+            },
+            row.kind.clone(),
+            row.name.clone(),
+            row.state.clone(),
+            roles.join(", "),
+            row.restarts(),
+            text(row.age_seconds),
+            text(row.duration_seconds),
+            match is_wide {
+                true => row.why.clone(),
+                false => shortened(&row.why),
+            },
+            wide(row.started),
+            wide(row.finished),
+        ]);
     }
     table.to_string()
 }
@@ -228,10 +231,6 @@ fn shortened(why: &str) -> String {
         Some((end, _)) => format!("{}…", &why[..end]),
         None => why.to_owned(),
     }
-}
-
-fn one_line(cell: String) -> String {
-    cell.replace(['\n', '\r', '\t'], " ")
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
@@ -272,12 +271,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
     }
     if !arguments.state.is_empty() {
-        rows.retain(|row| {
-            arguments
-                .state
-                .iter()
-                .any(|state| state.eq_ignore_ascii_case(&row.state))
-        });
+        rows.retain(|row| arguments.state.contains(&row.state));
     }
     rows.sort_by(|a, b| (&a.namespace, &a.name, &a.kind).cmp(&(&b.namespace, &b.name, &b.kind)));
     if !denied.is_empty() {
@@ -292,12 +286,18 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             write::print(&names)?;
         }
         Output::Json | Output::Yaml => print_value(arguments.output, &serde_json::json!({"jobs": rows}))?,
-        Output::Text | Output::Wide if rows.is_empty() => match &namespace {
-            Some(namespace) => note(&format!(
-                "no jobs in namespace {namespace}; -A lists those of all namespaces"
-            )),
-            None => note("no jobs in any namespace"),
-        },
+        Output::Text | Output::Wide if rows.is_empty() => {
+            let jobs = match arguments.is_filtered() {
+                true => "no such jobs",
+                false => "no jobs",
+            };
+            match &namespace {
+                Some(namespace) => note(&format!(
+                    "{jobs} in namespace {namespace}; -A lists those of all namespaces"
+                )),
+                None => note(&format!("{jobs} in any namespace")),
+            }
+        }
         Output::Text | Output::Wide => {
             write::print(&table(
                 &rows,

@@ -14,12 +14,13 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
 
-use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{ObservedJob, Parts, find, observe};
+use super::connection::Connection;
+use super::help;
+use super::job::JobArgs;
+use super::observe::{ObservedJob, Parts, observe};
 use line::{Painter, merge};
 use source::{Selection, Source, sources};
 
@@ -56,9 +57,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    job: JobArgs,
     /// Print new lines as they come, until the job has ended.
     #[arg(short, long)]
     follow: bool,
@@ -89,8 +89,6 @@ pub(crate) struct Args {
     /// The maximum number of logs that are read at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     max_log_requests: u16,
-    #[command(flatten)]
-    connection: ConnectionArgs,
 }
 
 /// The number of replicas whose whole logs are printed by default.
@@ -114,8 +112,7 @@ impl Args {
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
+    arguments.job.with_job(kinds, async |connection, job| {
         let observed = observe(
             &connection.client,
             job,

@@ -10,6 +10,8 @@ mod describe;
 mod events;
 mod explain;
 mod history;
+mod job;
+mod job_events;
 mod list;
 mod logs;
 mod observe;
@@ -31,7 +33,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::SignedDuration;
 use kube::runtime::watcher;
 use training_job_controller::process::Program;
@@ -39,9 +41,13 @@ use training_job_controller::process::Program;
 pub(crate) use observe::StoredJob;
 
 use crate::exit::{self, Failure};
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::write;
+
+/// Returns a help text of the plugin.
+fn help(text: &str) -> String {
+    crate::help::help(&text.replace("{program}", NAME))
+}
 
 /// The name by which kubectl finds the plugin.
 const PLUGIN: &str = "kubectl-training";
@@ -127,17 +133,22 @@ impl Kubectl {
         matches!(name_of(arguments).as_deref(), Some(PLUGIN | COMPLETE))
     }
 
+    /// Returns the command line.
+    pub(crate) fn command(version: Option<&'static str>) -> Command {
+        let command = Arguments::command();
+        match version {
+            Some(version) => command.version(version),
+            None => command,
+        }
+    }
+
     /// Runs the command of the process' arguments and returns its exit code. `program` is the program under its own
     /// name.
     pub fn main(mut program: Program, kinds: &Kinds) -> ExitCode {
         NAME.clone_into(&mut program.name);
         let version = program.version;
         program.install();
-        let command = Arguments::command();
-        let mut command = match version {
-            Some(version) => command.version(version),
-            None => command,
-        };
+        let mut command = Self::command(version);
         if let Some(words) = words_to_complete() {
             command.build();
             return exit::code(|| {

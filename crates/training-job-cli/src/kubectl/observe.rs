@@ -1,6 +1,5 @@
 //! Reads jobs and their objects from a cluster, in few large lists.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 
 use super::connection::Connection;
+use super::job_events::JobEvents;
 use super::outline::Outline;
 use super::target::{Target, only};
 
@@ -238,7 +238,7 @@ pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> an
     let mut services = services.unwrap_or_default();
     services.retain(|service| is_own(&service.metadata));
     let mut events = events.unwrap_or_default();
-    keep_events_of(&job, &pods, &mut events);
+    JobEvents::of(&job, &pods).keep(&mut events);
     Ok(ObservedJob {
         job,
         pods,
@@ -247,48 +247,6 @@ pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> an
         forbidden,
         now: Timestamp::now(),
     })
-}
-
-/// Keeps the events about a job and its pods, and sorts them by time. Pods that exist no more are recognized by their
-/// names, because an event has no labels.
-pub(super) fn keep_events_of(job: &StoredJob, pods: &[Pod], events: &mut Vec<Event>) {
-    let uids: BTreeSet<&str> = pods
-        .iter()
-        .filter_map(|pod| pod.metadata.uid.as_deref())
-        .chain([job.uid()])
-        .collect();
-    let names: BTreeSet<String> = match &job.outline {
-        Ok(outline) => {
-            let roles = outline.roles.iter();
-            roles
-                .flat_map(|role| (0..role.replicas).map(|index| role.pod_name(index)))
-                .collect()
-        }
-        Err(_) => BTreeSet::new(),
-    };
-    let created = job.created();
-    events.retain(|event| {
-        let about = &event.involved_object;
-        let is_pod = about.kind.as_deref() == Some("Pod");
-        let is_named = is_pod && about.name.as_ref().is_some_and(|name| names.contains(name));
-        about.uid.as_deref().is_some_and(|uid| uids.contains(uid))
-            // An earlier job of the same name had the same pods.
-            || is_named && event_time(event) >= created
-    });
-    events.sort_by_key(event_time);
-}
-
-/// Returns the time of an event's last occurrence.
-pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
-    let series = event
-        .series
-        .as_ref()
-        .and_then(|series| series.last_observed_time.as_ref())
-        .map(|time| time.0);
-    let last = event.last_timestamp.as_ref().map(|time| time.0);
-    let first = event.event_time.as_ref().map(|time| time.0);
-    let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    series.or(last).or(first).or(created)
 }
 
 /// Returns the objects of a type in the job's namespace, or `None` if the user may not list them.

@@ -1,5 +1,7 @@
 //! The formats of a view.
 
+use std::io;
+
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -19,15 +21,20 @@ pub(crate) enum Output {
     Yaml,
 }
 
+/// Returns a value as JSON, or as a YAML document.
+pub(super) fn text_of(output: Output, value: &impl Serialize) -> io::Result<String> {
+    let text = match output {
+        Output::Yaml => {
+            let value = serde_json::to_value(value)?;
+            write::yaml(&write::Readable(&value))
+        }
+        _ => write::json(value),
+    };
+    text.map_err(io::Error::other)
+}
+
 /// Prints a value as JSON or YAML.
 pub(crate) fn print_value(output: Output, value: &impl Serialize) -> Result<(), Failure> {
-    match output {
-        Output::Yaml => {
-            let value = serde_json::to_value(value).map_err(|error| Failure::new("output", error))?;
-            let text =
-                write::yaml(&write::Readable(&value)).map_err(|error| Failure::new("output", error))?;
-            Ok(write::print(&text)?)
-        }
-        _ => write::print_json(value),
-    }
+    let text = text_of(output, value).map_err(|error| Failure::new("output", error))?;
+    Ok(write::print(&text)?)
 }

@@ -12,14 +12,15 @@ use training_job_story::{Recorder, Story, html};
 
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
 use crate::story::{story_of, timed, write_file};
 use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect, namespace};
+use super::connection::{Connection, connect, namespace};
+use super::help;
 use super::history::{HistoryArgs, REMEDY, Sought};
+use super::job::JobArgs;
 use super::observe::{ObservedJob, Parts, StoredJob, explained, find, observe};
 use super::target::{NoSuchJob, Target};
 
@@ -58,9 +59,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    job: JobArgs,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Format::Html)]
     output: Format,
@@ -69,8 +69,6 @@ pub(crate) struct Args {
     output_file: Option<PathBuf>,
     #[command(flatten)]
     history: HistoryArgs,
-    #[command(flatten)]
-    connection: ConnectionArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -116,16 +114,16 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
 
 /// Returns the latest story of a job in the history.
 fn earlier(arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
-    let target = Target::parse(&arguments.job, kinds);
+    let target = Target::parse(&arguments.job.job, kinds);
     let target = target.map_err(|error| Failure::of_error("error", &error))?;
-    let sought = Sought::of(&target, namespace(&arguments.connection));
-    arguments.history.find(&arguments.connection, &sought)
+    let sought = Sought::of(&target, namespace(&arguments.job.connection));
+    arguments.history.find(&arguments.job.connection, &sought)
 }
 
 /// Observes the job in the cluster.
 fn current(arguments: &Args, kinds: &Kinds) -> Result<Story, Failure> {
-    connect(&arguments.connection, async |connection| {
-        let job = match find(&connection, kinds, &arguments.job).await {
+    connect(&arguments.job.connection, async |connection| {
+        let job = match find(&connection, kinds, &arguments.job.job).await {
             Err(error) if error.is::<NoSuchJob>() && !arguments.history.is_selected() => {
                 return Err(anyhow!("{error}; {REMEDY}"));
             }

@@ -18,6 +18,21 @@ const STATES: [ConditionType; 7] = [
     ConditionType::Created,
 ];
 
+/// Returns the state of this name in any case. A job is also `New` or `Deleting`.
+///
+/// # Errors
+/// No job has such a state.
+pub(super) fn state_of_argument(name: &str) -> Result<String, String> {
+    let all: Vec<&str> = ["New", "Deleting"]
+        .into_iter()
+        .chain(STATES.iter().rev().map(|state| state.as_str()))
+        .collect();
+    let known = all.iter().find(|state| state.eq_ignore_ascii_case(name));
+    known
+        .map(|state| (*state).to_owned())
+        .ok_or_else(|| format!("must be one of {}", all.join(", ")))
+}
+
 /// The numbers of a role's replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RoleCount {

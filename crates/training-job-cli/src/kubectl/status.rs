@@ -9,14 +9,12 @@ use serde::Serialize;
 use training_job::api::{FailureRecord, JobCondition};
 
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
-use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
+use super::help;
+use super::job::ViewArgs;
 use super::list::JobRow;
-use super::observe::{ObservedJob, Parts, find, observe};
-use super::output::{Output, print_value};
+use super::observe::{ObservedJob, Parts};
 use super::replicas::{RoleView, roles};
 
 const HELP: &str = "\
@@ -41,14 +39,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
-    /// The format of the output.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    view: ViewArgs,
 }
 
 /// A job as a view of its own.
@@ -99,25 +91,14 @@ impl StatusView {
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let observed = connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
-        observe(
-            &connection.client,
-            job,
-            Parts {
-                pods: true,
-                events: true,
-                ..Parts::default()
-            },
-        )
-        .await
-    })?;
+    let parts = Parts {
+        pods: true,
+        events: true,
+        ..Parts::default()
+    };
+    let observed = arguments.view.observe(kinds, parts)?;
     let view = StatusView::new(&observed);
-    match arguments.output {
-        Output::Name => write::print(&format!("{}\n", view.job.resource))?,
-        Output::Json | Output::Yaml => print_value(arguments.output, &view)?,
-        Output::Text => write::print_styled(&tree::text(&view, observed.now, false))?,
-        Output::Wide => write::print_styled(&tree::text(&view, observed.now, true))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments.view.print(&observed.job, &view, |is_wide| {
+        tree::text(&view, observed.now, is_wide)
+    })
 }

@@ -8,8 +8,9 @@ use training_job_pytorch::PyTorchJob;
 
 use crate::kinds::Kinds;
 
+use super::job_events::JobEvents;
 use super::list::{JobRow, table};
-use super::observe::{ObservedJob, StoredJob, keep_events_of};
+use super::observe::{ObservedJob, StoredJob};
 use super::status::{StatusView, tree};
 use super::target::{Target, only};
 use super::wait::State;
@@ -370,7 +371,7 @@ fn the_events_of_a_job_include_those_of_its_deleted_pods() {
         ),
         event("MXJob", "train", "train", "2026-01-01T00:00:01Z"),
     ];
-    keep_events_of(&observed.job, &observed.pods, &mut all);
+    JobEvents::of(&observed.job, &observed.pods).keep(&mut all);
     same(
         "the_events_of_a_job_include_those_of_its_deleted_pods",
         "events",

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use anyhow::bail;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube_schema::quantity::{Quantity, amount};
@@ -13,14 +12,13 @@ use training_job::render::pod_requests;
 
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
-use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{ObservedJob, Parts, explained, find, is_forbidden, observe};
-use super::output::{Output, print_value};
+use super::connection::Connection;
+use super::help;
+use super::job::ViewArgs;
+use super::observe::{ObservedJob, Parts, explained, forbidden, is_forbidden, observe};
 
 const HELP: &str = "\
 Requests are those of the pods, as a scheduler counts them. Usage is shown where the cluster serves metrics.k8s.io, such
@@ -43,14 +41,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
-    /// The format of the output.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    view: ViewArgs,
 }
 
 /// The resources of a replica, or of all.
@@ -230,22 +222,14 @@ async fn usage(
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let (observed, usage) = connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
-        let observed = observe(
-            &connection.client,
-            job,
-            Parts {
-                pods: true,
-                ..Parts::default()
-            },
-        )
-        .await?;
+    let parts = Parts {
+        pods: true,
+        ..Parts::default()
+    };
+    let (observed, usage) = arguments.view.job.with_job(kinds, async |connection, job| {
+        let observed = observe(&connection.client, job, parts).await?;
         if !observed.forbidden.is_empty() {
-            bail!(
-                "you are not allowed to list pods in namespace {}",
-                connection.namespace
-            );
+            return Err(forbidden("list", "pods", Some(&connection.namespace)));
         }
         let usage = usage(&connection, &observed).await?;
         Ok((observed, usage))
@@ -255,13 +239,10 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         Err(reason) => (BTreeMap::new(), Some(reason)),
     };
     let rows = rows(&observed, &usage);
-    match arguments.output {
-        Output::Name => write::print(&format!("{}\n", observed.job.resource_name()))?,
-        Output::Json | Output::Yaml => print_value(arguments.output, &serde_json::json!({"replicas": rows}))?,
-        Output::Text | Output::Wide => write::print(&table(&rows))?,
-    }
+    let value = serde_json::json!({ "replicas": rows });
+    let code = arguments.view.print(&observed.job, &value, |_| table(&rows))?;
     if let Some(reason) = reason {
         note(&reason);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

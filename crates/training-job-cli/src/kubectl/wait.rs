@@ -11,13 +11,14 @@ use kube::runtime::{WatchStreamExt, watcher};
 use training_job::api::ConditionType;
 
 use crate::exit::{self, Failure};
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::report::note;
 use crate::write;
 
-use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{StoredJob, find};
+use super::connection::Connection;
+use super::help;
+use super::job::JobArgs;
+use super::observe::StoredJob;
 use super::watch_error;
 
 const HELP: &str = "\
@@ -44,17 +45,14 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
 pub(crate) struct Args {
-    /// The job, as NAME or KIND/NAME.
-    #[arg(value_name = "JOB")]
-    job: String,
+    #[command(flatten)]
+    job: JobArgs,
     /// The state to wait for.
     #[arg(long = "for", value_enum, default_value_t = State::Finished, value_name = "STATE")]
     state: State,
     /// The maximum time, such as 30s or 2h [default: no limit].
     #[arg(long, value_name = "TIME", value_parser = super::duration)]
     timeout: Option<SignedDuration>,
-    #[command(flatten)]
-    connection: ConnectionArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -166,8 +164,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let timeout = arguments
         .timeout
         .map(|timeout| Duration::try_from(timeout).unwrap_or_default());
-    connect(&arguments.connection, async |connection| {
-        let job = find(&connection, kinds, &arguments.job).await?;
+    arguments.job.with_job(kinds, async |connection, job| {
         let ended = tokio::select! {
             ended = until(&connection, &job, timeout, |job| arguments.state.verdict(job)) => ended?,
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(130)),

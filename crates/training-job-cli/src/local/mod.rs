@@ -5,7 +5,6 @@ mod node;
 mod pod_output;
 mod processes;
 mod run;
-mod signals;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;

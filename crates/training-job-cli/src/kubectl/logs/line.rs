@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, Write};
+use std::io;
 
 use anstyle::{AnsiColor, Style};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
+
+use crate::write;
 
 /// A line of one log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,17 +97,8 @@ impl Painter {
 
     /// Prints lines. Returns false if the reader of the output is gone.
     pub(super) fn print<'a>(&self, lines: impl IntoIterator<Item = &'a Line>) -> io::Result<bool> {
-        let mut out = anstream::stdout().lock();
-        for line in lines {
-            match out.write_all(self.paint(line).as_bytes()) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
-                written => written?,
-            }
-        }
-        match out.flush() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            flushed => flushed.map(|()| true),
-        }
+        let text: String = lines.into_iter().map(|line| self.paint(line)).collect();
+        write::print_lines(&text)
     }
 }
 

@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use training_job::api::{CleanPodPolicy, ConditionType};
 
 use crate::duration::short_time;
-use crate::kubectl::observe::{ObservedJob, StoredJob, event_time};
+use crate::kubectl::job_events::event_time;
+use crate::kubectl::observe::{ObservedJob, StoredJob};
 use crate::kubectl::replicas::{ReplicaState, RoleView};
 
 /// Returns the sentences, the most important first.

@@ -27,11 +27,11 @@ use anyhow::Context;
 use tokio::net::TcpListener;
 
 use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
 use crate::write;
 
 use super::connection::{ConnectionArgs, connect};
+use super::help;
 use super::history::HistoryArgs;
 
 use access::Access;

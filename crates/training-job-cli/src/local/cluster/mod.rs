@@ -11,11 +11,11 @@ use training_job_local::{DataDirectory, Jobs};
 
 use super::pod_output::{note, print_event};
 use super::processes::ProcessArgs;
-use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
 use crate::history::{Limits, keep};
 use crate::kinds::Kinds;
+use crate::signals::Signals;
 
 use kubeconfig::{KubeconfigFile, default_path};
 use merge::{MergedContext, own_path};

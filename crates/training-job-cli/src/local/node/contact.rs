@@ -8,7 +8,7 @@ use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
 
 use crate::local::pod_output::note;
-use crate::local::signals::Signals;
+use crate::signals::Signals;
 
 /// The delay between attempts to reach a server.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use super::pod_output::{note, print_event};
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
-use super::signals::Signals;
 use crate::cluster;
 use crate::help::help;
 use crate::kinds::Kinds;
+use crate::signals::Signals;
 
 use contact::Contact;
 

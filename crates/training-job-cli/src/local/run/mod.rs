@@ -26,8 +26,8 @@ use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 
-use super::signals::Signals;
 use crate::kinds::Kinds;
+use crate::signals::Signals;
 use crate::write;
 
 pub(super) use args::Args;

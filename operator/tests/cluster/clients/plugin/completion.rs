@@ -59,6 +59,10 @@ async fn kubectl_completes_verbs_jobs_and_flags() {
         completed(&stage, &["wait", "spirals", "--for", "s"]).await,
         ["succeeded", "suspended", ":4"]
     );
+    assert_eq!(
+        completed(&stage, &["wait", "spirals", "--for=su"]).await,
+        ["succeeded", "suspended", ":4"]
+    );
     let namespaces = completed(&stage, &["status", "-n", &stage.namespace]).await;
     assert_eq!(namespaces, [stage.namespace.as_str(), ":4"]);
     // Another namespace has no jobs.

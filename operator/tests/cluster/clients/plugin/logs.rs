@@ -210,3 +210,37 @@ worker-0    | step 1
     );
     node.remove().await;
 }
+
+#[tokio::test]
+async fn the_log_before_the_last_restart_is_printed() {
+    let stage = Stage::new("plugin-previous").await;
+    let node = LogNode::new(&stage).await;
+    let job = JOB.replace("ExitCode", "OnFailure");
+    let created = stage
+        .cluster
+        .kubectl_with_input(&["create", "-n", &stage.namespace, "-f", "-"], &job)
+        .await;
+    created.success();
+    stage.until_attempt("train", 3, "0").await;
+    for pod in PODS {
+        stage.kubelet.bind(pod, &node.name).await;
+    }
+    stage.all_run("train", 3, "0").await;
+    let none = run(&stage, &["logs", "train", "--previous"]).await;
+    assert_eq!(none.code, 2);
+    assert!(
+        none.stderr.contains("no container was restarted by its kubelet"),
+        "{}",
+        none.stderr
+    );
+    stage.kubelet.restarts(PODS[1], "mxnet", 1).await;
+    node.write(PODS[1], "mxnet.previous", &[(1, "out of memory")]);
+    node.write(PODS[1], "mxnet", &[(2, "second run")]);
+    let previous = run(&stage, &["logs", "train", "--previous"]).await.success();
+    assert_eq!(previous, "worker-0 | out of memory\n");
+    let now = run(&stage, &["logs", "train", "--replica", "worker-0"])
+        .await
+        .success();
+    assert_eq!(now, "worker-0 | second run\n");
+    node.remove().await;
+}

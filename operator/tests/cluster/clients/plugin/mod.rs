@@ -3,10 +3,13 @@
 mod changes;
 mod completion;
 mod crowd;
+mod events;
 mod history;
+mod interrupted;
 mod logs;
 mod rights;
 mod ui;
+mod usage;
 mod views;
 
 use std::os::unix::fs::symlink;

@@ -48,13 +48,13 @@ fn rule((verb, resource): &(String, String)) -> Value {
 }
 
 /// A service account whose role the test replaces.
-struct Account<'a> {
+pub(super) struct Account<'a> {
     stage: &'a Stage,
-    kubeconfig: std::path::PathBuf,
+    pub(super) kubeconfig: std::path::PathBuf,
 }
 
 impl<'a> Account<'a> {
-    async fn new(stage: &'a Stage) -> Self {
+    pub(super) async fn new(stage: &'a Stage) -> Self {
         stage.run(&["create", "serviceaccount", "user"]).await;
         stage
             .run(&["create", "role", "user", "--verb=get", "--resource=leases"])
@@ -71,7 +71,7 @@ impl<'a> Account<'a> {
     }
 
     /// Gives the account these rights, and no others.
-    async fn may(&self, rights: &[(String, String)], not: Option<&(String, String)>) {
+    pub(super) async fn may(&self, rights: &[(String, String)], not: Option<&(String, String)>) {
         let rules: Vec<Value> = rights.iter().map(rule).collect();
         let patch = json!({ "rules": rules }).to_string();
         self.stage
@@ -145,19 +145,25 @@ async fn each_verb_needs_the_rights_of_its_help() {
         // The kinds of 2017 are none of the account's.
         let text = text.replace("note: left out, because you are not allowed to list them", "");
         assert!(!text.contains("not allowed"), "{words:?} with {rights:?}: {text}");
-    } // A follower that lacks a right ends.
-    let words = ["logs", "mxjob/spirals", "-f", "--replica", "worker-0"];
-    let help = run(&stage, &["logs", "--help"]).await.success();
-    let all = rights(&help, true);
-    for missing in all.iter().filter(|right| !rights(&help, false).contains(right)) {
-        let others: Vec<_> = all.iter().filter(|right| *right != missing).cloned().collect();
-        account.may(&others, Some(missing)).await;
-        let output = run_as(stage.cluster, &account.kubeconfig, &words).await;
-        assert_eq!(output.code, 2, "{output:?}");
-        let (verb, _) = missing;
-        assert!(
-            output.stderr.contains(&format!("not allowed to {verb}")),
-            "{missing:?}: {output:?}"
-        );
+    }
+    // A follower that lacks a right ends.
+    for words in [
+        "logs mxjob/spirals -f --replica worker-0",
+        "events mxjob/spirals -f",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let help = run(&stage, &[words[0], "--help"]).await.success();
+        let all = rights(&help, true);
+        for missing in all.iter().filter(|right| !rights(&help, false).contains(right)) {
+            let others: Vec<_> = all.iter().filter(|right| *right != missing).cloned().collect();
+            account.may(&others, Some(missing)).await;
+            let output = run_as(stage.cluster, &account.kubeconfig, &words).await;
+            assert_eq!(output.code, 2, "{words:?}: {output:?}");
+            let (verb, _) = missing;
+            assert!(
+                output.stderr.contains(&format!("not allowed to {verb}")),
+                "{words:?} without {missing:?}: {output:?}"
+            );
+        }
     }
 }

@@ -67,6 +67,15 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
         .await
         .success();
     assert_eq!(none, "");
+    let none = run(&stage, &["list", "--state", "Running"]).await;
+    assert!(none.stderr.contains("no such jobs in namespace"), "{none:?}");
+    let unknown = run(&stage, &["list", "--state", "broken"]).await;
+    assert_eq!(unknown.code, 2);
+    assert!(
+        unknown.stderr.contains("must be one of New, Deleting, Created"),
+        "{}",
+        unknown.stderr
+    );
 
     let page = run(&stage, &["report", "spirals"]).await.success();
     assert!(

@@ -1,11 +1,11 @@
-//! Catches the signals that end a run.
+//! Catches the signals that end the process.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a run.
-pub(super) struct Signals {
+/// The signals that end the process.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -13,7 +13,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Begins to catch the signals. Before that they end the process.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -22,7 +22,7 @@ impl Signals {
     }
 
     /// Waits for the next signal and returns its exit code.
-    pub(super) async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             Some(()) = self.interrupt.recv() => 130,
             Some(()) = self.terminate.recv() => 143,
