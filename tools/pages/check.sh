@@ -50,5 +50,5 @@ ui=$!
 until grep -qs 'token=' "$work/ui.log"; do
     kill -0 "$ui" || { cat "$work/ui.log"; exit 1; }
 done
-"${KUBECTL:-target/control-plane/kubectl}" --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml
-(cd "$work" && node live.js "$(cat ui.log)" PyTorchJob mnist)
+"${KUBECTL:-target/control-plane/kubectl}" --kubeconfig "$kubeconfig" create -f operator/tests/pages/failing.yaml -f operator/tests/pages/others.yaml
+(cd "$work" && node live.js "$(cat ui.log)" PyTorchJob mnist ../../docs/users/pictures)

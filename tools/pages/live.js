@@ -1,17 +1,19 @@
 // Opens the pages of `kubectl training ui` in headless Chromium while a job runs and fails. Fails if axe-core finds
-// anything, a page loads anything from elsewhere or has an error, or a page does not change by itself.
+// anything, a page loads anything from elsewhere or has an error, or a page does not change by itself. Writes pictures of
+// the list and of the job's page if a directory for them is given.
 //
-// usage: node live.js ADDRESS KIND NAME
+// usage: node live.js ADDRESS KIND NAME [DIRECTORY-OF-PICTURES]
 //
 // The browser is $CHROMIUM, or the first of chromium, chromium-headless-shell and google-chrome in PATH.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import puppeteer from "puppeteer-core";
 
-const [address, kind, name] = process.argv.slice(2);
+const [address, kind, name, pictures] = process.argv.slice(2);
 if (!name) {
-  console.error("usage: node live.js ADDRESS KIND NAME");
+  console.error("usage: node live.js ADDRESS KIND NAME [DIRECTORY-OF-PICTURES]");
   process.exit(2);
 }
 const find = "command -v chromium || command -v chromium-headless-shell || command -v google-chrome";
@@ -33,6 +35,13 @@ async function check(page, title) {
     const { violations } = await page.evaluate(() => axe.run());
     for (const { id, help, nodes } of violations) fail(`${title} (${value}): ${id}: ${help}: ${nodes[0].html}`);
   }
+}
+
+async function picture(page, name, height) {
+  if (!pictures) return;
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+  await page.setViewport({ width: 1000, height });
+  await page.screenshot({ path: join(pictures, name) });
 }
 
 try {
@@ -65,6 +74,12 @@ try {
   }));
   for (const [what, is] of Object.entries(kept)) if (!is) fail(`the change lost: ${what}`);
   await check(page, "story");
+
+  await page.goto(`${origin}/`);
+  await page.waitForSelector(".state.Succeeded", { timeout });
+  await picture(page, "ui-list.png", 360);
+  await page.goto(`${origin}/job/default/MXJob/spirals`);
+  await picture(page, "ui-story.png", 1200);
 
   const plain = await browser.newPage();
   await plain.setJavaScriptEnabled(false);

@@ -268,12 +268,11 @@ impl Backend {
             .auto_namespaces()
             .rules()
             .history(STORED_CHANGES)
-            .stored_kinds();
-        let cluster = match objects {
-            // A cluster kills the processes that its pods have left, by their UIDs, so no other cluster has these.
-            Some(_) => cluster.seed(seed()?).build(),
-            None => cluster.build(),
-        };
+            .stored_kinds()
+            // Processes that a killed cluster has left, and the stories of a history, which several clusters may share, are
+            // recognized by UIDs.
+            .seed(seed()?)
+            .build();
         for kind in kinds {
             for ObjectKind {
                 group,
@@ -421,4 +420,31 @@ fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     }
     let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
     Finding::locate(file, Severity::Error, document, errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    async fn first_uid() -> String {
+        let mut config = NodeConfig::default();
+        let made = Backend::new(Rules::LeftOut, &[], Options::default(), None, &mut config).await;
+        let api = Api::<ConfigMap>::namespaced(made.unwrap().client, "default");
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some("first".to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        made.metadata.uid.unwrap()
+    }
+
+    #[tokio::test]
+    async fn two_clusters_have_no_uid_in_common() {
+        assert_ne!(first_uid().await, first_uid().await);
+    }
 }

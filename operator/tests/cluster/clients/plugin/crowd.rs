@@ -7,9 +7,13 @@ use training_job_mxnet::MXJob;
 use training_job_testbed::cluster::{Audit, ControlPlane, Options};
 
 use super::run_as;
+use super::ui::{Ui, until_line};
 use crate::rig::jobs::job;
 
 const JOBS: usize = 1_000;
+
+/// The requests for one list: one for each kind, and one more for each page after the first.
+const MAX_CALLS: usize = 9 + JOBS / 500;
 
 #[tokio::test]
 async fn a_thousand_jobs_are_listed_in_a_few_requests() {
@@ -58,6 +62,25 @@ async fn a_thousand_jobs_are_listed_in_a_few_requests() {
         .skip(before)
         .map(|call| call.summary())
         .collect();
-    // One for each kind, and one more for each page after the first.
-    assert!(calls.len() <= 9 + JOBS / 500, "{calls:#?}");
+    assert!(calls.len() <= MAX_CALLS, "{calls:#?}");
+
+    let ui = Ui::start_in(cluster, &cluster.kubeconfig(), &["-A"]).await;
+    let mut events = ui.changes().await;
+    let page = ui.get("/").await;
+    assert!(page.contains("1000 of 1000 jobs"), "{}", &page[..2_000]);
+    assert!(page.len() < 300 * JOBS, "{} bytes", page.len());
+    // Until the watches have begun, their own lists are among the requests.
+    let api: Api<MXJob> = Api::namespaced(cluster.client(), &namespaces[0]);
+    for mark in ["a", "b"] {
+        let label = Patch::Merge(json!({"metadata": {"labels": {"mark": mark}}}));
+        api.patch("job-0000", &PatchParams::default(), &label)
+            .await
+            .unwrap();
+        until_line(&mut events, "data: list\n").await;
+    }
+    let before = cluster.audit().len();
+    ui.get("/").await;
+    let calls = cluster.audit();
+    let lists = calls.iter().skip(before).filter(|call| call.verb == "list");
+    assert!(lists.count() <= MAX_CALLS);
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use training_job_testbed::cluster::{Background, Program};
+use training_job_testbed::cluster::{Background, ControlPlane, Program};
 
 use super::{json, links, until};
 use crate::clients::stage::Stage;
@@ -16,7 +16,7 @@ use crate::clients::stage::Stage;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A server, and the browser of its user.
-struct Ui {
+pub(super) struct Ui {
     server: Background,
     host: String,
     token: String,
@@ -25,8 +25,12 @@ struct Ui {
 
 impl Ui {
     async fn start(stage: &Stage, kubeconfig: &Path, arguments: &[&str]) -> Self {
-        let server = stage.cluster.spawn(
-            Program::new(links(stage.cluster).join("kubectl-training"))
+        Self::start_in(stage.cluster, kubeconfig, arguments).await
+    }
+
+    pub(super) async fn start_in(cluster: &ControlPlane, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let server = cluster.spawn(
+            Program::new(links(cluster).join("kubectl-training"))
                 .args([&["ui"], arguments].concat())
                 .env("KUBECONFIG", kubeconfig),
         );
@@ -66,8 +70,15 @@ impl Ui {
         text
     }
 
-    async fn get(&self, path: &str) -> String {
+    pub(super) async fn get(&self, path: &str) -> String {
         self.response("GET", path, &self.cookie).await
+    }
+
+    /// Opens the stream of changes of all jobs, whose head is complete.
+    pub(super) async fn changes(&self) -> BufReader<TcpStream> {
+        let mut events = self.send("GET", "/events", &self.cookie).await;
+        until_line(&mut events, "retry: 2000\n").await;
+        events
     }
 
     /// Loads a page after each message until it has these texts, as the script does.
@@ -87,6 +98,18 @@ impl Ui {
         };
         timeout(DEADLINE, load).await.unwrap()
     }
+}
+
+/// Reads up to this line of a stream.
+pub(super) async fn until_line(events: &mut BufReader<TcpStream>, expected: &str) {
+    let read = async {
+        let mut line = String::new();
+        while line != expected {
+            line.clear();
+            assert_ne!(events.read_line(&mut line).await.unwrap(), 0, "the events ended");
+        }
+    };
+    timeout(DEADLINE, read).await.unwrap();
 }
 
 #[tokio::test]
