@@ -11,7 +11,7 @@ if command -v flock >/dev/null; then
     exec 9>"$out/lock"
     flock 9
 fi
-for name in client-go typed; do
+for name in client-go controller typed; do
     [ ! -x "$out/$name" ] || [ -n "$(find "$name" -newer "$out/$name" -type f)" ] || continue
     echo "clients: building $name (once)" >&2
     (cd "$name" && GOWORK=off go build -mod=readonly -ldflags "-s -w" -o "$out/$name" .)

@@ -51,12 +51,24 @@ pub fn amount(text: &str) -> Option<f64> {
 pub struct Quantity {
     /// The amount in billionths; smaller fractions are rounded up.
     nano: i128,
-    /// True if it was written with a suffix such as `Gi`.
-    is_binary: bool,
+    notation: Notation,
+}
+
+/// The form of a quantity's unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Notation {
+    /// A suffix such as `M`, or none.
+    #[default]
+    Decimal,
+    /// A suffix such as `Mi`.
+    Binary,
+    /// An exponent such as `e6`.
+    Exponent,
 }
 
 const NANO: i128 = 1_000_000_000;
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const EXPONENTS: [&str; 10] = ["e-9", "e-6", "e-3", "e0", "e3", "e6", "e9", "e12", "e15", "e18"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 /// The largest amount, as in Go; larger amounts are reduced to it.
@@ -85,23 +97,26 @@ impl Quantity {
             }
         }
         let binary = BINARY.iter().skip(1).position(|suffix| *suffix == after_number);
-        let nano = match binary {
-            Some(power) => {
+        let decimal = DECIMAL.iter().position(|suffix| *suffix == after_number);
+        let (notation, nano) = match (binary, decimal) {
+            (Some(power), _) => {
                 let unit = 1i128 << (10 * (power + 1));
-                scaled(numerator.saturating_mul(unit), scale.saturating_add(9))
+                let nano = scaled(numerator.saturating_mul(unit), scale.saturating_add(9));
+                (Notation::Binary, nano)
             }
-            None => {
-                let power = match DECIMAL.iter().position(|suffix| *suffix == after_number) {
-                    Some(place) => 3 * i32::try_from(place).ok()? - 9,
-                    None => after_number[1..].parse().ok()?,
+            (None, decimal) => {
+                let (notation, power) = match decimal {
+                    Some(place) => (Notation::Decimal, 3 * i32::try_from(place).ok()? - 9),
+                    None => (Notation::Exponent, after_number[1..].parse().ok()?),
                 };
-                scaled(numerator, scale.saturating_add(power).saturating_add(9))
+                let nano = scaled(numerator, scale.saturating_add(power).saturating_add(9));
+                (notation, nano)
             }
         };
         let nano = nano.min(LARGEST);
         Some(Self {
             nano: if negative { -nano } else { nano },
-            is_binary: binary.is_some(),
+            notation,
         })
     }
 
@@ -130,10 +145,10 @@ impl std::ops::Add for Quantity {
     fn add(self, other: Self) -> Self {
         Self {
             nano: (self.nano + other.nano).clamp(-LARGEST, LARGEST),
-            is_binary: if self.nano == 0 {
-                other.is_binary
+            notation: if self.nano == 0 {
+                other.notation
             } else {
-                self.is_binary
+                self.notation
             },
         }
     }
@@ -151,9 +166,11 @@ impl std::fmt::Display for Quantity {
         };
         let text = if self.nano == 0 {
             "0".to_owned()
-        } else if self.is_binary && self.nano.abs() >= 1024 * NANO {
+        } else if self.notation == Notation::Binary && self.nano.abs() >= 1024 * NANO {
             let whole = self.nano / NANO + i128::from(self.nano % NANO > 0);
             written(whole, 1024, &BINARY)
+        } else if self.notation == Notation::Exponent {
+            written(self.nano, 1000, &EXPONENTS)
         } else {
             written(self.nano, 1000, &DECIMAL)
         };
@@ -226,8 +243,9 @@ mod tests {
             ("0.1", "100m"),
             ("2000", "2k"),
             ("1500", "1500"),
-            ("1e3", "1k"),
-            ("12E-1", "1200m"),
+            ("1e3", "1e3"),
+            ("12E-1", "1200e-3"),
+            ("1500e0", "1500e0"),
             (".5", "500m"),
             ("1.", "1"),
             ("1024", "1024"),
@@ -240,7 +258,7 @@ mod tests {
             ("-1.5", "-1500m"),
             ("-2Gi", "-2Gi"),
             ("0.0000000001", "1n"),
-            ("1e-40", "1n"),
+            ("1e-40", "1e-9"),
             ("8Ei", "9223372036854775807"),
             ("1e400", "9223372036854775807"),
             ("0e400", "0"),
@@ -248,7 +266,7 @@ mod tests {
             ("1.000000000000", "1"),
             (
                 "1234567890123456789012345678901234567890e-30",
-                "1234567890123456790n",
+                "1234567890123456790e-9",
             ),
             ("0.1234567890123456789012345678901234567890123", "123456790n"),
             (

@@ -25,10 +25,15 @@ spec:
 "#;
 
 #[tokio::test]
-async fn helm_3_releases_a_job_on_a_local_cluster() {
+async fn helm_3_and_4_release_a_job_on_a_local_cluster() {
     let plane = ControlPlane::start(Options::default()).await;
-    let helm = Helm::Three;
-    let folder = plane.directory().join("local");
+    for helm in [Helm::Three, Helm::Four] {
+        release(&plane, helm).await;
+    }
+}
+
+async fn release(plane: &ControlPlane, helm: Helm) {
+    let folder = plane.directory().join(format!("local-{helm:?}"));
     let chart = folder.join("chart");
     fs::create_dir_all(chart.join("templates")).unwrap();
     fs::write(
@@ -61,9 +66,7 @@ async fn helm_3_releases_a_job_on_a_local_cluster() {
         let output = helm.run_with(&kubeconfig, &folder, arguments).await.success();
         assert!(output.contains(expected), "{helm:?} {arguments:?}: {output}");
     }
-    let left = helm
-        .run_with(&kubeconfig, &folder, &["list", "--all", "-q"])
-        .await;
+    let left = helm.run_with(&kubeconfig, &folder, &["list", "-q"]).await;
     assert_eq!(left.success().trim(), "");
     cluster.signal(Signal::INT);
     assert_eq!(cluster.exit_code().await, 0, "{}", cluster.text());

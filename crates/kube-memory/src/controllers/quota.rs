@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use kube_schema::quantity::amount;
 use serde_json::{Value, json};
 
 use crate::kinds::{Family, Target};
@@ -105,8 +106,8 @@ fn limits(quota: &Object) -> Counts {
     let hard = hard.and_then(Value::as_object).into_iter().flatten();
     hard.filter(|(name, _)| name.starts_with("count/") || OWN_NAMES.contains(&name.as_str()))
         .filter_map(|(name, limit)| {
-            let limit = limit.as_u64().or_else(|| limit.as_str()?.parse().ok())?;
-            Some((name.clone(), limit))
+            let limit = limit.as_str().map_or_else(|| limit.as_f64(), amount)?;
+            Some((name.clone(), limit.max(0.0) as u64))
         })
         .collect()
 }

@@ -12,6 +12,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use kube_schema::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,8 +35,14 @@ const MAPS: [&str; 9] = [
 
 /// Members whose values are quantities.
 const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "requests", "used"];
+/// Members that are quantities.
+const QUANTITY: [&str; 2] = ["divisor", "sizeLimit"];
 /// Members whose values are times with microseconds (`MicroTime`).
 const MICRO_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
+
+/// The API server's message for a text that is not a quantity.
+const NO_QUANTITY: &str = "quantities must match the regular expression \
+    '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 struct Decoder {
     shape: Shape,
@@ -114,7 +121,10 @@ pub(crate) fn is_decoded(target: &Target, body: &Document) -> bool {
 fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
     match member {
         Value::Null => false,
-        Value::Number(_) => !QUANTITIES.contains(&of),
+        Value::Number(_) => !is_quantity(key, of),
+        Value::String(text) if is_quantity(key, of) => {
+            canonical_quantity(text).is_some_and(|canonical| canonical == *text)
+        }
         Value::String(_) if MICRO_TIMES.contains(&key) => false,
         _ => is_kept(key, member, of) && is_inside_tidy(member, key),
     }
@@ -203,13 +213,27 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
     }
 }
 
-/// Drops empty lists, empty maps and empty values of environment variables, and writes quantities as texts.
+/// Returns true if the member `key` of an object called `of` is a quantity.
+fn is_quantity(key: &str, of: &str) -> bool {
+    QUANTITIES.contains(&of) || QUANTITY.contains(&key)
+}
+
+/// Returns a quantity in the form in which the API server returns it, such as `500m` for `0.5`.
+fn canonical_quantity(text: &str) -> Option<String> {
+    Quantity::parse(text.trim()).map(|quantity| quantity.to_string())
+}
+
+/// Drops empty lists, empty maps and empty values of environment variables, and writes quantities in their canonical
+/// form.
 fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
     match value {
         Value::Object(members) => {
             for (key, member) in members.iter_mut() {
-                if QUANTITIES.contains(&of) && member.is_number() {
-                    *member = Value::from(member.to_string());
+                if is_quantity(key, of) && (member.is_number() || member.is_string()) {
+                    let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
+                    *member = canonical_quantity(&text)
+                        .ok_or_else(|| format!("{text:?}: {NO_QUANTITY}"))?
+                        .into();
                 } else if MICRO_TIMES.contains(&key.as_str()) {
                     check_micro_time(member)?;
                 }
@@ -332,6 +356,14 @@ mod tests {
             ("pods", container(json!({"env": [{"name": "A", "value": ""}]}))),
             ("pods", container(json!({"env": []}))),
             ("pods", container(json!({"resources": {"limits": {"cpu": 1}}}))),
+            (
+                "pods",
+                container(json!({"resources": {"limits": {"cpu": "0.5"}}})),
+            ),
+            (
+                "pods",
+                container(json!({"resources": {"limits": {"memory": "1GB"}}})),
+            ),
             ("pods", container(json!({"resources": {"limits": {}}}))),
             ("pods", container(json!({"command": [null]}))),
             ("pods", container(json!({"unheard": "of"}))),

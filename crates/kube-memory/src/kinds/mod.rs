@@ -469,6 +469,7 @@ pub(crate) fn built_in() -> Vec<Kind> {
         "v1",
     );
     definition.short_names = vec!["crd".to_owned(), "crds".to_owned()];
+    definition.categories = vec!["api-extensions".to_owned()];
     vec![
         core(Family::Namespace, "Namespace", "namespaces", "ns"),
         core(Family::Node, "Node", "nodes", "no"),

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 /// The media type of the document in protobuf.
 pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// The part of an `Accept` header that names this media type, in its old spelling too.
-pub(crate) const PROTOBUF_NAME: &str = "com.github.proto-openapi.spec.v2";
+/// The old spelling of this media type.
+pub(crate) const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The part before the name of a type in a reference of v3.
 const COMPONENTS: &str = "#/components/schemas/";

@@ -107,9 +107,16 @@ fn default_container(container: &mut Map<String, Value>) {
         .into_iter()
         .flatten()
     {
-        let reference = env.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef"));
-        if let Some(reference) = reference.and_then(Value::as_object_mut) {
-            reference.entry("apiVersion").or_insert_with(|| Value::from("v1"));
+        let Some(source) = env.get_mut("valueFrom") else {
+            continue;
+        };
+        for (reference, key, default) in [
+            ("fieldRef", "apiVersion", "v1"),
+            ("resourceFieldRef", "divisor", "0"),
+        ] {
+            if let Some(reference) = source.get_mut(reference).and_then(Value::as_object_mut) {
+                reference.entry(key).or_insert_with(|| Value::from(default));
+            }
         }
     }
     if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut)

@@ -19,6 +19,20 @@ fn path(text: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Returns the selector of a workload as a text, or `None` if it has expressions.
+fn selector_of_workload(selector: &Value) -> Option<String> {
+    let labels = match selector.get("matchLabels") {
+        Some(labels) if selector.get("matchExpressions").is_none() => labels,
+        Some(_) => return None,
+        // A ReplicationController has only labels.
+        None => selector,
+    };
+    let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
+    let mut pairs: Vec<String> = labels.as_object()?.iter().map(pair).collect::<Option<_>>()?;
+    pairs.sort();
+    Some(pairs.join(","))
+}
+
 impl ScalePaths {
     /// Returns the paths of the built-in kinds that have this sub-resource.
     pub(crate) fn of_workload() -> Self {
@@ -55,10 +69,11 @@ impl ScalePaths {
         };
         let wanted = at(&self.spec).and_then(Value::as_i64).or(self.default)?;
         let mut status = json!({"replicas": at(&self.status).and_then(Value::as_i64).unwrap_or_default()});
-        if let Some(selector) = at(&self.selector)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-        {
+        let selector = match self.default {
+            Some(_) => selector_of_workload(&object["spec"]["selector"]),
+            None => at(&self.selector).and_then(Value::as_str).map(str::to_owned),
+        };
+        if let Some(selector) = selector.filter(|text| !text.is_empty()) {
             status["selector"] = Value::from(selector);
         }
         let mut metadata = Map::new();

@@ -1,5 +1,7 @@
 //! Built-in kinds that are only stored: as they are sent, without defaults, validation or controllers.
 
+use serde_json::{Value, json};
+
 use crate::kinds::{Family, Kind, ScalePaths};
 
 /// A group and its version, a kind, its plural and short name.
@@ -109,22 +111,37 @@ fn kind(&(group, version, kind, plural, short): &Row, namespaced: bool) -> Kind 
     if is_workload(kind) || kind == "HorizontalPodAutoscaler" {
         built.categories = vec!["all".to_owned()];
     }
-    let desired = ["Ingress", "NetworkPolicy", "PodDisruptionBudget"];
+    let desired = ["Ingress", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass"];
     built.generation = is_workload(kind) || desired.contains(&kind);
+    built.returns_deleted = matches!(
+        kind,
+        "PersistentVolume" | "PersistentVolumeClaim" | "PodTemplate" | "StorageClass"
+    );
     for version in &mut built.versions {
-        version.status = is_workload(kind)
-            || matches!(
-                kind,
-                "HorizontalPodAutoscaler"
-                    | "Ingress"
-                    | "PersistentVolume"
-                    | "PersistentVolumeClaim"
-                    | "PodDisruptionBudget"
-            );
+        version.status = first_status(kind).is_some();
         let scaled = ["ReplicationController", "Deployment", "ReplicaSet", "StatefulSet"];
         version.scale = scaled.contains(&kind).then(ScalePaths::of_workload);
     }
     built
+}
+
+/// Returns the status of a new object of a kind that has one.
+pub(crate) fn first_status(kind: &str) -> Option<Value> {
+    Some(match kind {
+        "Deployment" | "CronJob" | "Job" => json!({}),
+        "ReplicaSet" | "ReplicationController" => json!({"replicas": 0}),
+        "StatefulSet" => json!({"replicas": 0, "availableReplicas": 0}),
+        "DaemonSet" => json!({
+            "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
+        }),
+        "HorizontalPodAutoscaler" => json!({"desiredReplicas": 0, "currentMetrics": null}),
+        "Ingress" => json!({"loadBalancer": {}}),
+        "PersistentVolume" | "PersistentVolumeClaim" => json!({"phase": "Pending"}),
+        "PodDisruptionBudget" => json!({
+            "disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
+        }),
+        _ => return None,
+    })
 }
 
 /// Returns true for a kind whose objects would become pods on a real cluster.

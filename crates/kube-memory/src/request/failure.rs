@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::Target;
 use crate::object::cause::Cause;
+use crate::request::accept::MEDIA_TYPES;
 
 /// The reason that a request was rejected.
 #[derive(Debug, Clone, PartialEq)]
@@ -254,6 +255,15 @@ impl Failure {
     pub(crate) fn unprocessable() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
         Self::new(422, "Invalid", message.to_owned()).with_empty_details()
+    }
+
+    /// A client that accepts no media type of the response.
+    pub(crate) fn not_acceptable() -> Box<Self> {
+        let message = format!(
+            "only the following media types are accepted: {}",
+            MEDIA_TYPES.join(", ")
+        );
+        Box::new(Self::new(406, "NotAcceptable", message))
     }
 
     pub(crate) fn unsupported_media_type(accepted: &str) -> Box<Self> {

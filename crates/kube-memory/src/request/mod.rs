@@ -1,5 +1,6 @@
 //! The paths, queries and headers of the Kubernetes REST protocol.
 
+pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod failure;
 pub(crate) mod options;
@@ -8,6 +9,7 @@ pub(crate) mod protobuf;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
+use crate::request::accept::{Accepted, MEDIA_TYPES};
 use crate::request::failure::{ApiResult, Failure};
 
 /// The resource that a path names.
@@ -27,6 +29,22 @@ pub(crate) enum Form {
     Whole,
     MetadataOnly,
     Table(Include),
+}
+
+impl Form {
+    /// Returns the form of objects that a client prefers, or `None` if it accepts none.
+    fn of(accepted: &Accepted, include: Include) -> Option<Self> {
+        accepted.first(&MEDIA_TYPES, |_, conversion| {
+            match (conversion.kind, conversion.group, conversion.version) {
+                ("", ..) => Some(Self::Whole),
+                ("Table", "meta.k8s.io", "v1") => Some(Self::Table(include)),
+                ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => {
+                    Some(Self::MetadataOnly)
+                }
+                _ => None,
+            }
+        })
+    }
 }
 
 /// The form of the object that a row of a table contains.
@@ -68,9 +86,10 @@ pub(crate) struct Request {
     pub(crate) path: Path,
     pub(crate) query: Query,
     pub(crate) form: Form,
+    /// False if the client accepts no media type of objects.
+    pub(crate) is_acceptable: bool,
     pub(crate) content_type: String,
-    /// The media types that the client accepts, for documents that have several.
-    pub(crate) accepted: String,
+    pub(crate) accepted: Accepted,
     pub(crate) body: Bytes,
 }
 
@@ -84,14 +103,8 @@ impl Request {
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default()
         };
-        let accepted = text(header::ACCEPT);
-        let form = if accepted.contains("as=PartialObjectMetadata") {
-            Form::MetadataOnly
-        } else if accepted.contains("as=Table;v=v1;") {
-            Form::Table(query.include)
-        } else {
-            Form::Whole
-        };
+        let accepted = Accepted::parse(text(header::ACCEPT));
+        let form = Form::of(&accepted, query.include);
         let content_type = text(header::CONTENT_TYPE)
             .split(';')
             .next()
@@ -111,9 +124,10 @@ impl Request {
             method,
             path,
             query,
-            form,
+            form: form.unwrap_or(Form::Whole),
+            is_acceptable: form.is_some(),
             content_type,
-            accepted: accepted.to_owned(),
+            accepted,
             body,
         };
         options::check_write(&request)?;

@@ -4,11 +4,22 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::request::accept::{Accepted, JSON};
 use crate::server::Server;
 
-/// The part of an `Accept` header that asks for it.
-pub(super) const NAME: &str = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 pub(super) const MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Returns true if a client prefers this form to the lists of each version.
+pub(super) fn is_preferred(accepted: &Accepted) -> bool {
+    let preferred = accepted.first(&[JSON], |_, conversion| {
+        match (conversion.kind, conversion.group, conversion.version) {
+            ("", ..) => Some(false),
+            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(true),
+            _ => None,
+        }
+    });
+    preferred == Some(true)
+}
 
 impl Server {
     /// Returns the resources of the versions of groups.

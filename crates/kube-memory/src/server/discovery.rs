@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::kinds::{Family, Kind, Version, openapi, openapi_v2};
 use crate::request::{
     Request,
+    accept::{Accepted, Conversion, JSON, MEDIA_TYPES},
     failure::{ApiResult, Failure},
 };
 use crate::server::{Server, ServerResponse, aggregated, reviews::REVIEWS};
@@ -21,6 +22,9 @@ const PATCHES: [&str; 3] = [
     "application/apply-patch+yaml",
 ];
 
+/// The parameters of patches that kubectl looks for before it sends them.
+const PARAMETERS: [&str; 2] = ["dryRun", "fieldValidation"];
+
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -32,14 +36,34 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
+const CUSTOM_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
 impl Server {
     pub(crate) fn discover(&self, request: &Request) -> ApiResult<ServerResponse> {
         if request.method != Method::GET {
             return Err(Failure::method_not_allowed());
         }
         let path = &request.path;
+        let is_list = !matches!(path.group.as_str(), "health" | "openapi") && path.version != "version";
+        let plain = |_, conversion: Conversion<'_>| {
+            ["", "APIGroupDiscoveryList"]
+                .contains(&conversion.kind)
+                .then_some(())
+        };
+        if is_list && request.accepted.first(&MEDIA_TYPES, plain).is_none() {
+            return Err(Failure::not_acceptable());
+        }
         let whole = path.version.is_empty() && matches!(path.group.as_str(), "" | "*");
-        if whole && request.accepted.contains(aggregated::NAME) {
+        if whole && aggregated::is_preferred(&request.accepted) {
             let groups = match path.group.as_str() {
                 "" => BTreeMap::from([(String::new(), vec!["v1".to_owned()])]),
                 _ => self.groups(),
@@ -52,7 +76,7 @@ impl Server {
         }
         if (path.group.as_str(), path.version.as_str()) == ("openapi", "v2") {
             let document = self.openapi_v2();
-            if request.accepted.contains(openapi_v2::PROTOBUF_NAME) {
+            if prefers_protobuf(&request.accepted) {
                 return Ok(ServerResponse::Typed {
                     media_type: openapi_v2::PROTOBUF,
                     body: bytes::Bytes::from(openapi_v2::protobuf(&document)),
@@ -71,7 +95,7 @@ impl Server {
                 let groups: Vec<Value> = self
                     .groups()
                     .into_iter()
-                    .map(|(group, versions)| group_value(&group, &versions))
+                    .map(|(group, versions)| group_members(&group, &versions))
                     .collect();
                 json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
             }
@@ -83,12 +107,12 @@ impl Server {
             },
             (group, "") => {
                 let groups = self.groups();
-                let versions = groups.get(group).ok_or_else(Failure::no_such_resource)?;
+                let versions = groups.get(group).ok_or_else(Failure::path_not_found)?;
                 group_value(group, versions)
             }
             (group, version) => self
                 .resources(group, version)
-                .ok_or_else(Failure::no_such_resource)?,
+                .ok_or_else(Failure::path_not_found)?,
         };
         Ok(ServerResponse::value(200, &value))
     }
@@ -147,8 +171,8 @@ impl Server {
                 if let Some(of_version) = document["paths"].as_object_mut() {
                     for path in of_version.values_mut() {
                         path["patch"]["consumes"] = json!(PATCHES);
-                        path["patch"]["parameters"] =
-                            json!([{"name": "fieldValidation", "in": "query", "type": "string"}]);
+                        let parameter = |name| json!({"name": name, "in": "query", "type": "string"});
+                        path["patch"]["parameters"] = PARAMETERS.map(parameter).into();
                     }
                     paths.append(of_version);
                 }
@@ -178,6 +202,7 @@ impl Server {
             ("apis", rest) => rest.split_once('/')?,
             _ => return None,
         };
+        let parameter = |name| json!({"name": name, "in": "query", "schema": {"type": "string"}});
         let mut paths = serde_json::Map::new();
         let mut schemas = openapi::schemas(group, version);
         for target in self.store.registry.all() {
@@ -194,7 +219,7 @@ impl Server {
             paths.insert(
                 format!("/{document}/{namespace}{}/{{name}}", kind.plural),
                 json!({"patch": {
-                    "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
+                    "parameters": PARAMETERS.map(parameter),
                     "responses": {},
                     "x-kubernetes-group-version-kind": names,
                 }}),
@@ -266,22 +291,47 @@ impl Server {
     }
 }
 
+/// Returns true if a client prefers OpenAPI v2 in protobuf.
+fn prefers_protobuf(accepted: &Accepted) -> bool {
+    let names = [JSON, openapi_v2::PROTOBUF, openapi_v2::OLD_PROTOBUF];
+    accepted.first(&names, |name, _| Some(name != JSON)) == Some(true)
+}
+
 /// Returns the version of a kind if it is served.
 fn served<'k>(kind: &'k Kind, group: &str, version: &str) -> Option<&'k Version> {
     let mut versions = kind.versions.iter();
     versions.find(|found| found.served && found.group == group && found.name == version)
 }
 
+/// Returns the verbs of a kind in the order of a real server.
+fn verbs(kind: &Kind) -> Vec<&'static str> {
+    match kind.family {
+        Family::Custom => CUSTOM_VERBS.to_vec(),
+        Family::Namespace => VERBS
+            .into_iter()
+            .filter(|verb| *verb != "deletecollection")
+            .collect(),
+        _ => VERBS.to_vec(),
+    }
+}
+
 fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
-    resources.push(json!({
+    let mut whole = json!({
         "name": kind.plural,
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
-        "shortNames": kind.short_names,
-        "categories": kind.categories,
-    }));
+        "verbs": verbs(kind),
+    });
+    for (key, names) in [
+        ("shortNames", &kind.short_names),
+        ("categories", &kind.categories),
+    ] {
+        if !names.is_empty() {
+            whole[key] = json!(names);
+        }
+    }
+    resources.push(whole);
     let sub = |name: &str, kind_name: &str, verbs: &[&str]| {
         json!({
             "name": format!("{}/{name}", kind.plural),
@@ -302,19 +352,27 @@ fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
     }
     if kind.family == Family::Pod {
         resources.push(sub("binding", "Binding", &["create"]));
-        resources.push(sub("eviction", "Eviction", &["create"]));
+        let mut eviction = sub("eviction", "Eviction", &["create"]);
+        eviction["group"] = json!("policy");
+        eviction["version"] = json!("v1");
+        resources.push(eviction);
     }
 }
 
 fn group_value(group: &str, versions: &[String]) -> Value {
+    let mut value = group_members(group, versions);
+    value["kind"] = json!("APIGroup");
+    value["apiVersion"] = json!("v1");
+    value
+}
+
+/// Returns a group as an item of the list of groups.
+fn group_members(group: &str, versions: &[String]) -> Value {
     let shown: Vec<Value> = versions
         .iter()
         .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
         .collect();
-    json!({
-        "kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": shown,
-        "preferredVersion": shown.first(),
-    })
+    json!({"name": group, "versions": shown, "preferredVersion": shown.first()})
 }
 
 fn version_info() -> Value {

@@ -194,6 +194,9 @@ impl Server {
             .registry
             .find(&path.group, &path.version, &path.plural)
             .ok_or_else(|| self.not_served(&path.group, &path.version))?;
+        if !request.is_acceptable {
+            return Err(Failure::not_acceptable());
+        }
         if !target.kind.namespaced && path.namespace.is_some() {
             return Err(Failure::no_such_resource());
         }

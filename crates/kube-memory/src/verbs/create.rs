@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::kinds::{Family, Target, definition, pods, services};
+use crate::kinds::{Family, Target, definition, pods, services, stored};
 use crate::object::{document::Document, members::Members, metadata};
 use crate::request::{
     Request,
@@ -186,6 +186,7 @@ impl Server {
             Family::Definition => Some(
                 json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
             ),
+            Family::Stored => stored::first_status(&target.kind.kind),
             _ => None,
         };
         if let Some(status) = status {

@@ -423,7 +423,9 @@ fn desired_changed(target: &Target, new: &Document, old: &Document) -> bool {
         return false;
     }
     if !target.kind.is_custom() {
-        return !new.has_same("spec", old);
+        let annotated =
+            target.kind.kind == "Deployment" && new.meta("annotations") != old.meta("annotations");
+        return annotated || !new.has_same("spec", old);
     }
     let counts = |key: &&str| match *key {
         "metadata" | "apiVersion" | "kind" => false,

@@ -46,6 +46,7 @@ scripts! {
     conflicts
     creation
     dependents
+    discovery
     events
     expiry
     finalizers
@@ -55,9 +56,13 @@ scripts! {
     leases
     merge_patch
     names
+    negotiation
+    openapi
     paging
     pods
     preconditions
+    protobuf
+    quantities
     quota
     requests
     rules
@@ -66,6 +71,7 @@ scripts! {
     selectors
     services
     status
+    stored_kinds
     strategic_patch
     tables
     terminating

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 /// Members with the time of an action of the server.
 const TIMES: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "lastTransitionTime"];
+/// Members that are not compared: `managedFields`, which the in-memory API has not, and a hash in discovery that clients do not
+/// read.
+const SKIPPED: [&str; 2] = ["managedFields", "storageVersionHash"];
 /// The texts before the message of a JSON decoder. The message itself is cut off, because each decoder has its own.
 const DECODERS: [&str; 5] = [
     "json: ",
@@ -62,7 +65,7 @@ impl Masks {
             let value = &members[key];
             // Descriptions of columns are texts for people, which kubectl does not print.
             let is_column = key == "description" && members.contains_key("priority");
-            if key == "managedFields" || is_column {
+            if SKIPPED.contains(&key.as_str()) || is_column {
                 continue;
             }
             let text = value.as_str().unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use http::{Method, Request};
 use kube::Client;
@@ -142,17 +143,18 @@ impl Player {
             let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
             self.names.insert(name.clone(), text);
         }
-        self.masks.hide(&response)
+        self.masks.hide(&step.compared(response))
     }
 
     async fn send(&self, step: &Step) -> Value {
         let line = fill(step.send.as_ref().expect("something to send"), &self.names);
         let (method, path) = line.split_once(' ').expect("a method and a path");
-        let body = match (&step.body, &step.text) {
-            (Some(body), None) => fill_value(body, &self.names).to_string(),
-            (None, Some(text)) => fill(text, &self.names),
-            (None, None) => String::new(),
-            (Some(_), Some(_)) => panic!("{line}: one body is enough"),
+        let body = match (&step.body, &step.text, &step.base64) {
+            (Some(body), None, None) => fill_value(body, &self.names).to_string().into_bytes(),
+            (None, Some(text), None) => fill(text, &self.names).into_bytes(),
+            (None, None, Some(bytes)) => BASE64_STANDARD.decode(bytes).expect("base 64"),
+            (None, None, None) => Vec::new(),
+            _ => panic!("{line}: one body is enough"),
         };
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).expect("a method"))

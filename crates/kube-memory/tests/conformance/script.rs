@@ -47,6 +47,8 @@ pub(crate) struct Step {
     pub(crate) body: Option<Value>,
     /// A body that is sent unchanged, such as invalid JSON.
     pub(crate) text: Option<String>,
+    /// A body of bytes in base 64, such as protobuf.
+    pub(crate) base64: Option<String>,
     /// The body's media type. Default: JSON.
     pub(crate) r#type: Option<String>,
     pub(crate) accept: Option<String>,
@@ -65,6 +67,10 @@ pub(crate) struct Step {
     #[serde(default)]
     pub(crate) until: BTreeMap<String, Value>,
 
+    /// Pointers to the parts of the body that are compared, of a document about all kinds. A segment `a.b=c` is the
+    /// item of a list whose member `b` of member `a` is `c`.
+    #[serde(default)]
+    pub(crate) only: Vec<String>,
     /// Pointers into the response. Later steps use their values by name.
     #[serde(default)]
     pub(crate) keep: BTreeMap<String, String>,
@@ -115,6 +121,31 @@ impl Step {
             .find_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?)));
         title.expect("a step does something")
     }
+}
+
+impl Step {
+    /// Returns the compared parts of a response.
+    pub(crate) fn compared(&self, mut response: Value) -> Value {
+        if !self.only.is_empty() {
+            let parts = self.only.iter().map(|at| part(&response["body"], at).clone());
+            response["body"] = parts.collect();
+        }
+        response
+    }
+}
+
+/// Returns the value at a pointer as in [`Step::only`]; null if there is none.
+fn part<'a>(value: &'a Value, at: &str) -> &'a Value {
+    at.split('/').skip(1).fold(value, |value, segment| {
+        let segment = segment.replace("~1", "/");
+        let Some((key, wanted)) = segment.split_once('=') else {
+            return &value[segment];
+        };
+        let mut items = value.as_array().into_iter().flatten();
+        items
+            .find(|item| key.split('.').fold(*item, |value, key| &value[key]) == wanted)
+            .unwrap_or(&Value::Null)
+    })
 }
 
 /// Replaces names in braces by their values.

@@ -1,10 +1,12 @@
 //! Serves the in-memory API over HTTPS on a loopback address.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::Ipv4Addr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use kube_memory::{Endpoint, Reply};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
@@ -32,13 +35,17 @@ use crate::error::ServerError;
 /// The maximum number of connections. Further clients wait.
 const MAX_CONNECTIONS: usize = 2_048;
 
+/// The maximum number of connections without a request that has the token. A further one ends the oldest of them, so that
+/// other users of the machine cannot keep clients away.
+const MAX_UNAUTHORIZED_CONNECTIONS: usize = 256;
+
 /// The maximum number of open watches. Further ones are rejected with 429.
 const MAX_WATCHES: usize = 4_096;
 
 /// The maximum size of a request's body, as of a Kubernetes API server.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
-/// The time that a client has for the handshake, and for the head of a request.
+/// The time that a client has for the handshake, for the head of a request, and for the first request with the token.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause after a connection that could not be accepted, for example because too many files are open.
@@ -62,6 +69,7 @@ pub(super) async fn start(
         header: format!("Bearer {}", credentials.token).into(),
         endpoint,
         watches: Arc::new(Semaphore::new(MAX_WATCHES)),
+        was_authorized: Arc::default(),
     };
     Ok((kubeconfig, serve(listener, TlsAcceptor::from(Arc::new(tls)), api)))
 }
@@ -70,17 +78,27 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, api: Authorized) {
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     // Dropped with this future, which ends the connections.
     let mut connections = tokio::task::JoinSet::new();
+    let mut unauthorized: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
     loop {
         let Ok(permit) = free.clone().acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (tls, api) = (tls.clone(), api.clone());
-                connections.spawn(async move {
+                let (tls, mut api) = (tls.clone(), api.clone());
+                let was_authorized = Arc::<AtomicBool>::default();
+                api.was_authorized = Arc::clone(&was_authorized);
+                unauthorized.retain(|(task, authorized)| !task.is_finished() && !authorized.load(Relaxed));
+                if unauthorized.len() >= MAX_UNAUTHORIZED_CONNECTIONS
+                    && let Some((oldest, _)) = unauthorized.pop_front()
+                {
+                    oldest.abort();
+                }
+                let task = connections.spawn(async move {
                     connection(stream, tls, api).await;
                     drop(permit);
                 });
+                unauthorized.push_back((task, was_authorized));
             }
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
@@ -93,16 +111,19 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Authorized) {
     let Ok(Ok(stream)) = timeout(CLIENT_TIMEOUT, tls.accept(stream)).await else {
         return;
     };
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server
+    let was_authorized = Arc::clone(&api.was_authorized);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(CLIENT_TIMEOUT)
         .http2()
         .timer(TokioTimer::new());
-    let _ = server
-        .serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(api))
-        .await;
+    let server = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(api));
+    let mut server = pin!(server);
+    if timeout(CLIENT_TIMEOUT, &mut server).await.is_err() && was_authorized.load(Relaxed) {
+        let _ = server.await;
+    }
 }
 
 /// The API for clients that have the token.
@@ -112,6 +133,8 @@ struct Authorized {
     header: Arc<str>,
     endpoint: Endpoint,
     watches: Arc<Semaphore>,
+    /// True if the connection had a request with the token.
+    was_authorized: Arc<AtomicBool>,
 }
 
 impl Service<Request<Incoming>> for Authorized {
@@ -128,6 +151,7 @@ impl Service<Request<Incoming>> for Authorized {
         if !header.is_some_and(|header| same(header.as_bytes(), self.header.as_bytes())) {
             return Box::pin(async { Ok(failure(401, "Unauthorized", "Unauthorized")) });
         }
+        self.was_authorized.store(true, Relaxed);
         let is_watch = is_watch(request.uri().query());
         let Ok(permit) = is_watch
             .then(|| Arc::clone(&self.watches).try_acquire_owned())

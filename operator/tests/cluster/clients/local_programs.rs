@@ -70,6 +70,16 @@ async fn a_program_in_go_works_with_informers_and_protobuf() {
 }
 
 #[tokio::test]
+async fn a_controller_with_controller_runtime_works() {
+    build_programs();
+    let local = Local::start("local-controller").await;
+    let program = Program::new(repository().join("target/clients/controller"));
+    let parts = ["reconcile", "patch", "evict", "delete"];
+    local.runs(program, "worked", &parts).await;
+    local.stop().await;
+}
+
+#[tokio::test]
 async fn jobs_run_through_the_python_sdks() {
     let local = Local::start("local-sdk").await;
     let common = ["TFJob", "XGBoostJob", "PyTorchJob", "PaddleJob", "MPIJob"];

@@ -6,6 +6,7 @@
 import sys
 
 from kubernetes import client, config, watch
+from kubernetes.stream import stream
 from kubeflow.training import KubeflowOrgV1ReplicaSpec, KubeflowOrgV1RunPolicy, TrainingClient, models
 
 WAIT = {"wait_timeout": 60, "polling_interval": 0.2}
@@ -66,8 +67,28 @@ def live(kind, namespace):
     equal("list_jobs", sdk.list_jobs(), [])
 
 
+def pass_text(namespace):
+    """Passes a text to a command in a pod. The client sends it in a text message, and bytes in a binary one."""
+    core = client.CoreV1Api()
+    container = client.V1Container(name="c", image="none", command=["sleep", "1000"])
+    spec = client.V1PodSpec(containers=[container], termination_grace_period_seconds=0)
+    meta = client.V1ObjectMeta(name="reader")
+    core.create_namespaced_pod(namespace, client.V1Pod(metadata=meta, spec=spec))
+    pods = watch.Watch().stream(
+        core.list_namespaced_pod, namespace, field_selector="metadata.name=reader", timeout_seconds=60
+    )
+    next(event for event in pods if event["object"].status.phase == "Running")
+    command = {"command": ["head", "-n", "1"], "stdin": True, "stdout": True, "stderr": True, "tty": False}
+    session = stream(core.connect_get_namespaced_pod_exec, "reader", namespace, **command, _preload_content=False)
+    session.write_stdin("text\n")
+    session.run_forever(timeout=60)
+    equal("the command's output", session.read_stdout(), "text\n")
+    core.delete_namespaced_pod("reader", namespace)
+
+
 if __name__ == "__main__":
     config.load_kube_config()
+    pass_text(sys.argv[1])
     for kind in KINDS:
         if hasattr(models, f"KubeflowOrgV1{kind}"):
             live(kind, sys.argv[1])

@@ -2,6 +2,7 @@
 
 mod applied;
 mod kubectl;
+mod local_access;
 mod local_cluster;
 mod local_history;
 mod local_programs;

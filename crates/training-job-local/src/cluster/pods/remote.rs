@@ -197,20 +197,23 @@ async fn read(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> u
 /// Passes the client's input to the command. Returns when the client has left.
 async fn forward_input(mut source: SplitStream<Socket>, mut stdin: Option<ChildStdin>) {
     while let Some(Ok(received)) = source.next().await {
-        match received {
-            Message::Binary(bytes) => match ClientMessage::parse(&bytes) {
-                ClientMessage::Stdin(data) => {
-                    if let Some(open) = &mut stdin
-                        && open.write_all(data).await.is_err()
-                    {
-                        stdin = None;
-                    }
-                }
-                ClientMessage::StdinClosed => stdin = None,
-                ClientMessage::Ignored => {}
-            },
+        let bytes = match received {
+            Message::Binary(bytes) => bytes,
+            // The Python client sends texts for input that is one.
+            Message::Text(text) => text.into(),
             Message::Close(_) => return,
-            _ => {}
+            _ => continue,
+        };
+        match ClientMessage::parse(&bytes) {
+            ClientMessage::Stdin(data) => {
+                if let Some(open) = &mut stdin
+                    && open.write_all(data).await.is_err()
+                {
+                    stdin = None;
+                }
+            }
+            ClientMessage::StdinClosed => stdin = None,
+            ClientMessage::Ignored => {}
         }
     }
 }
