@@ -123,12 +123,12 @@ impl Cluster {
         let mut program = Command::new(program_with_local())
             .args(["local", "cluster", "--kubeconfig"])
             .arg(&kubeconfig)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(program.stderr.take().unwrap()).lines();
+        let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
         while !lines
             .next_line()
             .await

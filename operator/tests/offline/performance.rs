@@ -262,8 +262,9 @@ far: {counts} jobs.
 {pictures}
 ## The local cluster
 
-`training-operator local cluster` beside a real API server with its etcd, the operator and `local node`: {processes}. They
-run `true`. The ratio is the figure of the local cluster divided by the other.
+`training-operator local cluster` beside a real API server with its etcd, the operator and `local node`. The work is
+{processes}; they run `true`. The
+ratio is the figure of the local cluster divided by the other.
 
 {local_cluster}
 ## Measure again
