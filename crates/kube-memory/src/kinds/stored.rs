@@ -1,4 +1,5 @@
-//! Built-in kinds that are only stored: as they are sent, without defaults, validation or controllers.
+//! Built-in kinds that are only stored: as they are sent, without validation or controllers, and with the defaults that
+//! kubectl reads.
 
 use serde_json::{Value, json};
 
@@ -123,6 +124,57 @@ fn kind(&(group, version, kind, plural, short): &Row, namespaced: bool) -> Kind 
         version.scale = scaled.contains(&kind).then(ScalePaths::of_workload);
     }
     built
+}
+
+/// Returns the defaults of a kind: of members of the spec, or of the object if it has no spec.
+fn defaults(kind: &str) -> Value {
+    match kind {
+        "Deployment" => json!({
+            "replicas": 1,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+            "revisionHistoryLimit": 10,
+            "progressDeadlineSeconds": 600,
+        }),
+        "ReplicaSet" | "ReplicationController" => json!({"replicas": 1}),
+        "StatefulSet" => json!({
+            "replicas": 1,
+            "podManagementPolicy": "OrderedReady",
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            "revisionHistoryLimit": 10,
+        }),
+        "DaemonSet" => json!({
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+            "revisionHistoryLimit": 10,
+        }),
+        "CronJob" => json!({
+            "concurrencyPolicy": "Allow",
+            "suspend": false,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        }),
+        "HorizontalPodAutoscaler" => json!({"minReplicas": 1}),
+        "PersistentVolume" => json!({"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}),
+        "PersistentVolumeClaim" => json!({"volumeMode": "Filesystem"}),
+        "PriorityClass" => json!({"preemptionPolicy": "PreemptLowerPriority"}),
+        "StorageClass" => json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
+        _ => json!({}),
+    }
+}
+
+/// Sets the defaults of an object where it has no value.
+pub(crate) fn set_defaults(kind: &str, object: &mut Value) {
+    let members = match kind {
+        "PriorityClass" | "StorageClass" => Some(object),
+        _ => object.get_mut("spec"),
+    };
+    let Some(members) = members.and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Value::Object(defaults) = defaults(kind) {
+        for (key, default) in defaults {
+            members.entry(key).or_insert(default);
+        }
+    }
 }
 
 /// Returns the status of a new object of a kind that has one.

@@ -3,7 +3,7 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
-use crate::kinds::{Family, Target, decode, definition, events, leases, pods, schema, services};
+use crate::kinds::{Family, Target, decode, definition, events, leases, pods, schema, services, stored};
 use crate::object::{cause::Cause, document::Document, metadata};
 use crate::request::{
     Request, body,
@@ -152,6 +152,7 @@ fn normalize_built_in(target: &Target, body: &mut Document) -> Result<Vec<String
         Family::Pod => pods::set_defaults(body),
         Family::Event => events::set_defaults(body),
         Family::Secret => body.edit(normalize_secret),
+        Family::Stored => body.edit(|body| stored::set_defaults(&target.kind.kind, body)),
         _ => {}
     }
     show_times(target, body);
