@@ -9,6 +9,7 @@ use training_job::api::labels::Keys;
 use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus};
 
 use crate::curve::{CURVES, Curves, Pattern};
+use crate::deleted::add_deleted_pods;
 use crate::earlier::add_earlier_pods;
 use crate::pod::PodFacts;
 use crate::rendered::RenderedRole;
@@ -147,6 +148,18 @@ impl Recorder {
             });
             replica.pods.push(history);
         }
+        // A replica may have no pod yet, or none any more.
+        let all = job
+            .rendered
+            .iter()
+            .flat_map(|role| (0_i32..).take(role.pods).map(|index| (role.role.as_str(), index)));
+        for (role, index) in all {
+            replicas.entry((role, index)).or_insert_with(|| Replica {
+                role: role.to_owned(),
+                index,
+                pods: Vec::new(),
+            });
+        }
         let mut replicas: Vec<_> = replicas.into_values().collect();
         for replica in &mut replicas {
             replica.pods.sort_by_key(|pod| (pod.created_at, pod.attempt));
@@ -157,9 +170,10 @@ impl Recorder {
         let earlier: Vec<_> = job.status.failure_history.iter().map(of_failure).collect();
         let failures: Vec<&Failure> = earlier.iter().chain(&failure).collect();
         add_earlier_pods(&mut replicas, &failures, &events);
-        replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let metadata = &job.object["metadata"];
         let text = |value: &Value| line(value.as_str().unwrap_or_default());
+        add_deleted_pods(&mut replicas, &text(&metadata["name"]), &events);
+        replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let created = metadata["creationTimestamp"]
             .as_str()
             .and_then(|text| text.parse::<Timestamp>().ok());
@@ -191,6 +205,7 @@ impl Recorder {
             restarts: job.status.restart_count,
             restart_limit: limit,
             failure,
+            waiting_reason: line(&job.status.waiting_reason),
             earlier_failures: earlier,
             conditions: job.status.conditions.iter().map(of_condition).collect(),
             replicas,

@@ -20,7 +20,8 @@ use super::connection::{Connection, namespace};
 use super::help;
 use super::history;
 use super::job::JobArgs;
-use super::observe::{ObservedJob, Parts, StoredJob, explained, observe};
+use super::observe::{ObservedJob, Parts, explained, observe};
+use super::stored::StoredJob;
 use super::target::Target;
 
 const HELP: &str = "\

@@ -7,6 +7,8 @@ use crate::story::{ContainerRun, PodHistory};
 /// A state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
+    /// Created and not yet deleted: events contain no more.
+    Existed,
     /// Waits for a node.
     Pending,
     /// On a node, and no container has run.
@@ -36,7 +38,7 @@ impl State {
     /// Returns the class in the style sheet.
     pub(super) fn class(self) -> &'static str {
         match self {
-            Self::Pending => "p",
+            Self::Existed | Self::Pending => "p",
             Self::Starting => "s",
             Self::Init => "i",
             Self::Running => "r",
@@ -48,6 +50,7 @@ impl State {
 
     pub(super) fn title(self) -> &'static str {
         match self {
+            Self::Existed => "existed",
             Self::Pending => "pending",
             Self::Starting => "starting: images, volumes",
             Self::Init => "init container",
@@ -72,9 +75,12 @@ pub(super) struct Span<'a> {
 /// Returns the states of a pod until `end`, oldest first. States that are not drawn are left out.
 pub(super) fn spans<'a>(pod: &'a PodHistory, end: Timestamp) -> Vec<Span<'a>> {
     let mut changes: Vec<(Timestamp, State, &str)> = Vec::new();
-    if let Some(created) = pod.created_at.filter(|_| !pod.is_inferred) {
-        changes.push((created, State::Pending, ""));
-    }
+    let first = match (pod.is_inferred, pod.runs.is_empty()) {
+        (false, _) => Some(State::Pending),
+        (true, true) => Some(State::Existed),
+        (true, false) => None,
+    };
+    changes.extend(pod.created_at.zip(first).map(|(at, state)| (at, state, "")));
     changes.extend(pod.scheduled_at.map(|at| (at, State::Starting, "")));
     for wait in &pod.waits {
         let has_run = main_runs(pod).any(|run| run.started_at <= wait.at);
