@@ -1,5 +1,4 @@
-//! Pods that were not observed, because they were replaced or deleted, as far as failures and events of the job describe
-//! them.
+//! Replaced pods that were not observed, as far as failures and events of the job describe them.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,7 +13,23 @@ pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure
         let (Some(role), Some(index), Some(at)) = (&failure.role, failure.index, failure.at) else {
             continue;
         };
-        let replica = replica(replicas, role, index);
+        let place = replicas
+            .iter()
+            .position(|replica| replica.role == *role && replica.index == index);
+        let replica = match place.and_then(|place| replicas.get_mut(place)) {
+            Some(replica) => replica,
+            None => {
+                replicas.push(Replica {
+                    role: role.clone(),
+                    index,
+                    pods: Vec::new(),
+                });
+                match replicas.last_mut() {
+                    Some(replica) => replica,
+                    None => continue,
+                }
+            }
+        };
         if replica.pods.iter().any(|pod| is_end_of(pod, failure, at)) {
             continue;
         }
@@ -23,78 +38,6 @@ pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure
         let place = replica.pods.iter().position(|other| other.created_at > Some(at));
         replica.pods.insert(place.unwrap_or(replica.pods.len()), pod);
     }
-}
-
-/// Adds a pod for each creation in events of the job `job` that does not match a pod. Little is known about such a pod: it
-/// was deleted before it was observed, as by the clean-up at the end of its job.
-pub(crate) fn add_deleted_pods(replicas: &mut Vec<Replica>, job: &str, events: &[Event]) {
-    let creations = events
-        .iter()
-        .filter(|event| event.reason == "SuccessfulCreatePod");
-    for event in creations {
-        for name in event.message.split([' ', ',']) {
-            let own = name.strip_prefix(job).and_then(|rest| rest.strip_prefix('-'));
-            let Some((role, index)) = own.and_then(|own| own.rsplit_once('-')) else {
-                continue;
-            };
-            let Ok(index) = index.parse() else { continue };
-            let replica = replica(replicas, role, index);
-            for created in [event.first_at, event.at].into_iter().flatten() {
-                if replica.pods.iter().any(|pod| may_be_created_at(pod, created)) {
-                    continue;
-                }
-                let place = replica
-                    .pods
-                    .iter()
-                    .position(|other| other.created_at > Some(created));
-                // A pod of the same name can exist only after this one.
-                let next = place.and_then(|place| replica.pods.get(place)?.created_at);
-                let deleted = deletions(events, name).filter(|deleted| *deleted >= created);
-                let pod = PodHistory {
-                    name: name.to_owned(),
-                    is_inferred: true,
-                    created_at: Some(created),
-                    gone_at: deleted.chain(next).min(),
-                    ..PodHistory::default()
-                };
-                replica.pods.insert(place.unwrap_or(replica.pods.len()), pod);
-            }
-        }
-    }
-    replicas.retain(|replica| !replica.pods.is_empty());
-}
-
-/// Returns the replica, which is added if it is not there.
-fn replica<'r>(replicas: &'r mut Vec<Replica>, role: &str, index: i32) -> &'r mut Replica {
-    let place = replicas
-        .iter()
-        .position(|replica| replica.role == role && replica.index == index);
-    let place = place.unwrap_or_else(|| {
-        replicas.push(Replica {
-            role: role.to_owned(),
-            index,
-            pods: Vec::new(),
-        });
-        replicas.len() - 1
-    });
-    // The place was found, or is the last one.
-    &mut replicas[place]
-}
-
-/// Returns true if the event of a creation at this time may be that of the pod. An event may be written some time after
-/// the creation.
-fn may_be_created_at(pod: &PodHistory, at: Timestamp) -> bool {
-    let is_before = |time: Timestamp| time.duration_since(at) <= ACCURACY;
-    let is_after = |time: Timestamp| at.duration_since(time) <= ACCURACY;
-    pod.created_at.is_none_or(is_before) && pod.gone_at.is_none_or(is_after)
-}
-
-/// Returns the times at which pods of this name were deleted.
-fn deletions<'e>(events: &'e [Event], name: &'e str) -> impl Iterator<Item = Timestamp> + 'e {
-    let deletions = events
-        .iter()
-        .filter(move |event| event.reason == "SuccessfulDeletePod" && names(event, name));
-    deletions.flat_map(|event| [event.first_at, event.at].into_iter().flatten())
 }
 
 /// Returns true if the failure is that of a run of the pod, or of the pod itself.

@@ -6,12 +6,14 @@
 //! | `recorder.rs` | [`Recorder`]: observed objects → story |
 //! | `pod.rs` | the facts of one pod |
 //! | `earlier.rs` | replaced pods, from failures and events |
+//! | `deleted.rs` | other deleted pods, from events |
 //! | `settings.rs` | values of the spec, and which of them are defaults |
 //! | `curve.rs` | metrics in lines of logs |
 //! | `size.rs` | the bounds |
 //! | `html/` | the page |
 
 mod curve;
+mod deleted;
 mod earlier;
 mod html;
 mod pod;

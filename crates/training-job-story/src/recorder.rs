@@ -9,7 +9,8 @@ use training_job::api::labels::Keys;
 use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus};
 
 use crate::curve::{CURVES, Curves, Pattern};
-use crate::earlier::{add_deleted_pods, add_earlier_pods};
+use crate::deleted::add_deleted_pods;
+use crate::earlier::add_earlier_pods;
 use crate::pod::PodFacts;
 use crate::rendered::RenderedRole;
 use crate::settings::Setting;
@@ -147,6 +148,18 @@ impl Recorder {
             });
             replica.pods.push(history);
         }
+        // A replica may have no pod yet, or none any more.
+        let all = job
+            .rendered
+            .iter()
+            .flat_map(|role| (0_i32..).take(role.pods).map(|index| (role.role.as_str(), index)));
+        for (role, index) in all {
+            replicas.entry((role, index)).or_insert_with(|| Replica {
+                role: role.to_owned(),
+                index,
+                pods: Vec::new(),
+            });
+        }
         let mut replicas: Vec<_> = replicas.into_values().collect();
         for replica in &mut replicas {
             replica.pods.sort_by_key(|pod| (pod.created_at, pod.attempt));
@@ -156,9 +169,9 @@ impl Recorder {
         let failure = job.status.failure.as_ref().map(of_failure);
         let earlier: Vec<_> = job.status.failure_history.iter().map(of_failure).collect();
         let failures: Vec<&Failure> = earlier.iter().chain(&failure).collect();
+        add_earlier_pods(&mut replicas, &failures, &events);
         let metadata = &job.object["metadata"];
         let text = |value: &Value| line(value.as_str().unwrap_or_default());
-        add_earlier_pods(&mut replicas, &failures, &events);
         add_deleted_pods(&mut replicas, &text(&metadata["name"]), &events);
         replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let created = metadata["creationTimestamp"]
@@ -192,6 +205,7 @@ impl Recorder {
             restarts: job.status.restart_count,
             restart_limit: limit,
             failure,
+            waiting_reason: line(&job.status.waiting_reason),
             earlier_failures: earlier,
             conditions: job.status.conditions.iter().map(of_condition).collect(),
             replicas,

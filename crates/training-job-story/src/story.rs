@@ -47,6 +47,9 @@ pub struct Story {
     /// Failure that restarted or ended the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Reason in one word why no replica runs, such as `Unschedulable`; empty if one does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waiting_reason: String,
     /// Earlier failures, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_failures: Vec<Failure>,

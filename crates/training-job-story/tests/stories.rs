@@ -75,7 +75,7 @@ fn deleted_pods_are_known_from_the_events() {
     let story = story("deleted");
     let times = |pod: &PodHistory| (pod.created_at, pod.gone_at);
     let pods: Vec<_> = story.replicas.iter().map(|replica| &replica.pods[..]).collect();
-    let [[master], [worker]] = pods[..] else {
+    let [[master], [worker], []] = pods[..] else {
         panic!("{pods:#?}")
     };
     assert_eq!(

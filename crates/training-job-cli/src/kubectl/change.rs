@@ -20,9 +20,10 @@ use crate::write;
 use super::connection::{Connection, connect};
 use super::help;
 use super::job::JobArgs;
-use super::observe::{StoredJob, explained, find};
+use super::observe::{explained, find};
 use super::outline::Outline;
 use super::patch::{merge, patch};
+use super::stored::StoredJob;
 use super::wait::{Ended, until};
 
 const SUSPEND_HELP: &str = "\

@@ -11,7 +11,8 @@ use kube::config::Kubeconfig;
 use crate::kinds::Kinds;
 
 use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{StoredJob, list};
+use super::observe::list;
+use super::stored::StoredJob;
 
 /// The last line of the output: the shell must not complete files (cobra's `ShellCompDirectiveNoFileComp`).
 const NO_FILES: &str = ":4\n";

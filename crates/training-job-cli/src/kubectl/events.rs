@@ -1,24 +1,23 @@
 //! `events`: the events of a job and its pods.
 
 mod follow;
+mod text;
 
 use std::process::ExitCode;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
-use crate::duration::short_time;
 use crate::exit::Failure;
 use crate::kinds::Kinds;
 use crate::report::note;
-use crate::table::Table;
 use crate::write;
 
 use super::help;
 use super::job::ViewArgs;
-use super::job_events::event_time;
 use super::observe::{Parts, forbidden, observe};
 use super::output::{Output, print_value};
+use text::name;
+pub(super) use text::table;
 
 const HELP: &str = "\
 The events of the job, and those of its pods, also of pods that were deleted. The API server keeps events for an hour by
@@ -64,43 +63,11 @@ impl Args {
     }
 }
 
-const HEADINGS: [&str; 6] = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"];
-
-/// Returns events as a table.
-pub(super) fn table(events: &[Event], now: Timestamp) -> String {
-    let mut table = Table::new(&HEADINGS);
-    for event in events {
-        table.row(row(event, now));
-    }
-    table.to_string()
-}
-
-fn row(event: &Event, now: Timestamp) -> [String; 6] {
-    let about = &event.involved_object;
-    let kind = about.kind.as_deref().unwrap_or_default().to_lowercase();
-    let count = event
-        .series
-        .as_ref()
-        .and_then(|series| series.count)
-        .or(event.count)
-        .unwrap_or(1);
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    [
-        event_time(event)
-            .map(|time| short_time(now.duration_since(time).as_secs().max(0)))
-            .unwrap_or_default(),
-        text(&event.type_),
-        text(&event.reason),
-        format!("{kind}/{}", about.name.as_deref().unwrap_or_default()),
-        count.to_string(),
-        text(&event.message),
-    ]
-}
-
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     if arguments.follow {
         return arguments.view.job.with_job(kinds, async |connection, job| {
-            follow::follow(arguments, &connection, job).await
+            let selects = |event: &Event| arguments.selects(event);
+            follow::follow(arguments.view.output, selects, &connection, job).await
         });
     }
     let parts = Parts {
@@ -129,8 +96,4 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         Output::Text | Output::Wide => write::print(&table(&observed.events, observed.now))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn name(event: &Event) -> String {
-    format!("event/{}\n", event.metadata.name.as_deref().unwrap_or_default())
 }

@@ -10,7 +10,7 @@ use crate::settings::SettingsArgs;
 
 use super::help;
 use super::job::ViewArgs;
-use super::observe::StoredJob;
+use super::stored::StoredJob;
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures. Settings of the cluster's

@@ -9,8 +9,9 @@ use crate::kinds::Kinds;
 use crate::write;
 
 use super::connection::{Connection, ConnectionArgs, connect};
-use super::observe::{ObservedJob, Parts, StoredJob, find, observe};
+use super::observe::{ObservedJob, Parts, find, observe};
 use super::output::{Output, print_value};
+use super::stored::StoredJob;
 
 /// The job of a verb, and its cluster.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::observe::StoredJob;
+use super::stored::StoredJob;
 
 /// The job and the pods that events are about. Pods that exist no more are recognized by their names, because an event
 /// has no labels.

@@ -19,9 +19,10 @@ use crate::write;
 use super::connection::{ConnectionArgs, connect};
 use super::help;
 use super::history::{self, HistoryArgs};
-use super::observe::{self, StoredJob, resource_name};
+use super::observe;
 use super::output::{Output, print_value};
 use super::situation::{RoleCount, state_of_argument};
+use super::stored::{StoredJob, resource_name};
 
 const HELP: &str = "\
 READY counts the replicas of a role that are ready, or that run if no role of the kind waits for readiness. WHY is the

@@ -22,6 +22,7 @@ mod replicas;
 mod report;
 mod situation;
 mod status;
+mod stored;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ use jiff::SignedDuration;
 use kube::runtime::watcher;
 use training_job_controller::process::Program;
 
-pub(crate) use observe::StoredJob;
+pub(crate) use stored::StoredJob;
 
 use crate::exit::{self, Failure};
 use crate::kinds::Kinds;

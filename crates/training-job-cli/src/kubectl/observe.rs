@@ -12,32 +12,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use training_job::FieldErrors;
-use training_job::api::JobStatus;
-use training_job::api::labels::OPERATOR_NAME;
 
 use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 
 use super::connection::Connection;
 use super::job_events::JobEvents;
-use super::outline::Outline;
+pub(crate) use super::stored::StoredJob;
 use super::target::{Target, only};
 
 /// The size of a page. Larger pages cost the API server more memory at once, and smaller ones more round trips.
 const MAX_PAGE_ITEMS: u32 = 500;
-
-/// A job of a cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredJob {
-    pub(crate) kind: Arc<Kind>,
-    /// The object with its apiVersion and kind.
-    pub(crate) object: Value,
-    pub(crate) status: JobStatus,
-    /// The errors are those of an invalid job.
-    pub(crate) outline: Result<Outline, FieldErrors>,
-}
 
 /// A job with its objects at a moment.
 #[derive(Clone, Debug)]
@@ -58,74 +43,6 @@ pub(crate) struct Parts {
     pub(crate) pods: bool,
     pub(crate) services: bool,
     pub(crate) events: bool,
-}
-
-impl StoredJob {
-    pub(crate) fn new(kind: &Arc<Kind>, stored: &DynamicObject) -> anyhow::Result<Self> {
-        let mut object = serde_json::to_value(stored)?;
-        // Items of a list lack their apiVersion and kind.
-        object["apiVersion"] = kind.resource.api_version.clone().into();
-        object["kind"] = kind.resource.kind.clone().into();
-        Ok(Self::of_value(kind, object))
-    }
-
-    pub(crate) fn of_value(kind: &Arc<Kind>, object: Value) -> Self {
-        let (status, outline) = (kind.outline)(&object);
-        Self {
-            kind: kind.clone(),
-            object,
-            status,
-            outline,
-        }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        self.metadata("name")
-    }
-
-    pub(crate) fn namespace(&self) -> &str {
-        self.metadata("namespace")
-    }
-
-    pub(crate) fn uid(&self) -> &str {
-        self.metadata("uid")
-    }
-
-    fn metadata(&self, field: &str) -> &str {
-        self.object["metadata"][field].as_str().unwrap_or_default()
-    }
-
-    pub(crate) fn created(&self) -> Option<Timestamp> {
-        self.metadata("creationTimestamp").parse().ok()
-    }
-
-    /// Returns `mxjob.kubeflow.org/train`, as kubectl names objects.
-    pub(crate) fn resource_name(&self) -> String {
-        resource_name(&self.kind.resource, self.name())
-    }
-
-    /// Returns the argument that names the job in any namespace with jobs of the same name.
-    pub(crate) fn argument(&self) -> String {
-        let kind = self.kind.name();
-        // The kinds of 2017 differ from today's in case only.
-        format!("{kind}/{}", self.name())
-    }
-
-    /// Returns the label selector of the job's objects.
-    pub(crate) fn selector(&self) -> String {
-        let framework = &self.kind.framework;
-        let job_name = framework.keys().job_name();
-        format!(
-            "{OPERATOR_NAME}={},{job_name}={}",
-            framework.controller,
-            self.name()
-        )
-    }
-}
-
-/// Returns `mxjob.kubeflow.org/train`, as kubectl names objects.
-pub(super) fn resource_name(resource: &ApiResource, name: &str) -> String {
-    format!("{}.{}/{name}", resource.kind.to_lowercase(), resource.group)
 }
 
 /// Returns the job that an argument names.

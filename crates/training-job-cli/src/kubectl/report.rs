@@ -21,7 +21,8 @@ use super::connection::{Connection, connect, namespace};
 use super::help;
 use super::history::{HistoryArgs, REMEDY, Sought};
 use super::job::JobArgs;
-use super::observe::{ObservedJob, Parts, StoredJob, explained, find, observe};
+use super::observe::{ObservedJob, Parts, explained, find, observe};
+use super::stored::StoredJob;
 use super::target::{NoSuchJob, Target};
 
 const HELP: &str = "\

@@ -5,7 +5,7 @@ use serde::Serialize;
 use training_job::api::labels::queue;
 use training_job::api::{ConditionType, JobStatus};
 
-use super::observe::StoredJob;
+use super::stored::StoredJob;
 
 /// The states in the order in which the first true condition decides.
 const STATES: [ConditionType; 7] = [

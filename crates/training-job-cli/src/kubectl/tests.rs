@@ -10,8 +10,9 @@ use crate::kinds::Kinds;
 
 use super::job_events::JobEvents;
 use super::list::{JobRow, table};
-use super::observe::{ObservedJob, StoredJob};
+use super::observe::ObservedJob;
 use super::status::{StatusView, tree};
+use super::stored::StoredJob;
 use super::target::{Target, only};
 use super::wait::State;
 use super::{describe, events, top};

@@ -18,7 +18,7 @@ use crate::write;
 use super::connection::Connection;
 use super::help;
 use super::job::JobArgs;
-use super::observe::StoredJob;
+use super::stored::StoredJob;
 use super::watch_error;
 
 const HELP: &str = "\

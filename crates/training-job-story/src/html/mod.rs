@@ -103,6 +103,7 @@ fn outcome(story: &Story) -> Markup {
     html! {
         @if story.is_finished() { " after " (length) } @else { " for " (length) " so far" }
         @if let Some(failure) = story.failure.as_ref() { ": " (failure.summary) }
+        @else if !story.waiting_reason.is_empty() { ", waits: " (story.waiting_reason) }
     }
 }
 

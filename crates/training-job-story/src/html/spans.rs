@@ -75,13 +75,12 @@ pub(super) struct Span<'a> {
 /// Returns the states of a pod until `end`, oldest first. States that are not drawn are left out.
 pub(super) fn spans<'a>(pod: &'a PodHistory, end: Timestamp) -> Vec<Span<'a>> {
     let mut changes: Vec<(Timestamp, State, &str)> = Vec::new();
-    if let Some(created) = pod.created_at {
-        match pod.is_inferred {
-            false => changes.push((created, State::Pending, "")),
-            true if pod.runs.is_empty() => changes.push((created, State::Existed, "")),
-            true => {}
-        }
-    }
+    let first = match (pod.is_inferred, pod.runs.is_empty()) {
+        (false, _) => Some(State::Pending),
+        (true, true) => Some(State::Existed),
+        (true, false) => None,
+    };
+    changes.extend(pod.created_at.zip(first).map(|(at, state)| (at, state, "")));
     changes.extend(pod.scheduled_at.map(|at| (at, State::Starting, "")));
     for wait in &pod.waits {
         let has_run = main_runs(pod).any(|run| run.started_at <= wait.at);

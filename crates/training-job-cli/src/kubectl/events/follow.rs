@@ -14,22 +14,23 @@ use kube::runtime::{WatchStreamExt, watcher};
 
 use crate::kubectl::connection::Connection;
 use crate::kubectl::job_events::JobEvents;
-use crate::kubectl::observe::StoredJob;
 use crate::kubectl::output::{Output, text_of};
+use crate::kubectl::stored::StoredJob;
 use crate::kubectl::wait::{Ended, until};
 use crate::kubectl::watch_error;
 use crate::report::note;
 use crate::table::one_line;
 use crate::write;
 
-use super::{Args, HEADINGS, name, row};
+use super::text::{HEADINGS, name, row};
 
 /// The widths of the columns before the message. The events to come are unknown, so the columns cannot fit them all.
 const WIDTHS: [usize; 5] = [9, 7, 24, 32, 5];
 
-/// Prints the events of the job, those that exist first, until the job is deleted.
+/// Prints the events of the job that `selects` accepts, those that exist first, until the job is deleted.
 pub(super) async fn follow(
-    arguments: &Args,
+    output: Output,
+    selects: impl Fn(&Event) -> bool,
     connection: &Connection,
     job: StoredJob,
 ) -> anyhow::Result<ExitCode> {
@@ -46,7 +47,7 @@ pub(super) async fn follow(
             }
             Ok(ExitCode::SUCCESS)
         }
-        printed = print_all(arguments, connection, job.namespace(), &selection) => {
+        printed = print_all(output, selects, connection, job.namespace(), &selection) => {
             printed.map(|()| ExitCode::SUCCESS)
         }
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(130)),
@@ -55,14 +56,15 @@ pub(super) async fn follow(
 
 /// Prints events until the reader of the output is gone.
 async fn print_all(
-    arguments: &Args,
+    output: Output,
+    selects: impl Fn(&Event) -> bool,
     connection: &Connection,
     namespace: &str,
     selection: &RefCell<JobEvents>,
 ) -> anyhow::Result<()> {
     let events = Api::<Event>::namespaced(connection.client.clone(), namespace);
     let mut changes = pin!(watcher::watcher(events, watcher::Config::default()).default_backoff());
-    let mut printer = Printer::new(arguments);
+    let mut printer = Printer::new(output);
     let mut listed = Vec::new();
     while let Some(change) = changes.next().await {
         let mut new = match change {
@@ -79,7 +81,7 @@ async fn print_all(
             }
         };
         selection.borrow().keep(&mut new);
-        new.retain(|event| arguments.selects(event));
+        new.retain(&selects);
         if !printer.print(&new)? {
             break;
         }
@@ -96,9 +98,9 @@ struct Printer {
 }
 
 impl Printer {
-    fn new(arguments: &Args) -> Self {
+    fn new(output: Output) -> Self {
         Self {
-            output: arguments.view.output,
+            output,
             has_headings: false,
             printed: HashMap::new(),
         }

@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::kubectl::connection::Connection;
-use crate::kubectl::observe::{ObservedJob, StoredJob};
+use crate::kubectl::observe::ObservedJob;
+use crate::kubectl::stored::StoredJob;
 use crate::kubectl::watch_error;
 use crate::report::note;
 

@@ -3,7 +3,8 @@
 use anyhow::bail;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use crate::kubectl::observe::{ObservedJob, StoredJob};
+use crate::kubectl::observe::ObservedJob;
+use crate::kubectl::stored::StoredJob;
 
 use super::Args;
 

@@ -5,8 +5,9 @@ use training_job::api::{CleanPodPolicy, ConditionType};
 
 use crate::duration::short_time;
 use crate::kubectl::job_events::event_time;
-use crate::kubectl::observe::{ObservedJob, StoredJob};
+use crate::kubectl::observe::ObservedJob;
 use crate::kubectl::replicas::{ReplicaState, RoleView};
+use crate::kubectl::stored::StoredJob;
 
 /// Returns the sentences, the most important first.
 pub(super) fn sentences(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
