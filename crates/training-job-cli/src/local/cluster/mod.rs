@@ -39,7 +39,7 @@ DIR/history has the stories of finished jobs, which outlive the jobs (--history)
 Limits: kubectl exec and attach have no terminal (-t) and need kubectl 1.31 or later; there is no
 port-forward, no metrics (kubectl top) and no authorization: the token may do everything. Rules of
 definitions are evaluated, except those with functions of quantities, URLs, addresses, semantic versions
-or times. Clients must send JSON for pods, not protobuf.
+or times.
 
 Examples:
   {program} local cluster --venv .venv --workdir ~/src/model
