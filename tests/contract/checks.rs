@@ -217,7 +217,7 @@ fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
     );
     assert!(said.ends_with("spec.size: no"), "{said}");
     let said = found("failing", Rule::new("self.size < 3", "no"), "");
-    assert!(said.contains("cannot be evaluated: No such key: size"), "{said}");
+    assert!(said.contains("evaluation error: No such key: size"), "{said}");
 }
 
 #[test]

@@ -160,6 +160,12 @@ func informed(ctx context.Context, client kubernetes.Interface, custom dynamic.I
 		AddFunc: seen, UpdateFunc: func(_, object any) { seen(object) },
 	}))
 	pods := typed.Core().V1().Pods()
+	named := make(chan struct{}, 100)
+	must(pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
+		if object.(*corev1.Pod).Name == "from-go-worker-0" {
+			named <- struct{}{}
+		}
+	}}))
 	synced := pods.Informer().HasSynced
 	ours.Start(ctx.Done())
 	typed.Start(ctx.Done())
@@ -175,9 +181,15 @@ func informed(ctx context.Context, client kubernetes.Interface, custom dynamic.I
 		"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "from-go"},
 		"spec": map[string]any{"pytorchReplicaSpecs": map[string]any{"Worker": role}},
 	}}, metav1.CreateOptions{}))
+	// The two informers are not ordered.
+	select {
+	case <-named:
+		must(pods.Lister().Pods(space).Get("from-go-worker-0"))
+	case <-ctx.Done():
+		check(fmt.Errorf("no informer has the pod of the job"))
+	}
 	select {
 	case job := <-running:
-		must(pods.Lister().Pods(space).Get("from-go-worker-0"))
 		return job
 	case <-ctx.Done():
 		check(fmt.Errorf("no informer has a running job"))

@@ -10,11 +10,16 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub(crate) use objects::Objects;
 
 /// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
+
+/// The longest wait for the lock of a process that has just ended.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The reason that a directory cannot keep a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +96,18 @@ impl DataError {
     }
 }
 
+/// Locks a file, within a second: the kernel takes a moment to end a process that was killed, and a process that is being
+/// started has the files of its parent until its program runs.
+fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    let end = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(LOCK_TIMEOUT / 50),
+            result => return result,
+        }
+    }
+}
+
 /// A directory that keeps the objects of a cluster and the output of its pods. No other process uses it.
 #[derive(Debug)]
 pub struct DataDirectory {
@@ -126,7 +143,7 @@ impl DataDirectory {
         let lock = options
             .open(&lock_path)
             .map_err(|error| DataError::io(&lock_path, error))?;
-        match lock.try_lock() {
+        match lock_soon(&lock) {
             Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => Err(DataError::InUse(path)),
             Err(TryLockError::Error(error)) => Err(DataError::io(&lock_path, error)),

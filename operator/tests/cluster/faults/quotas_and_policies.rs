@@ -37,11 +37,10 @@ async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
         assert_eq!(pods[&pod.name_any()], pod.uid().unwrap(), "what was there stays");
     }
     assert_eq!(stage.pods_deleted(), 0);
-    assert_eq!(
-        stage.count_events("a", "FailedCreatePod").await,
-        1,
-        "it is told once"
-    );
+    let mut refusals = stage.events("a").await;
+    // A server that is busy may also report that the quota changed at the same time.
+    refusals.retain(|(reason, message)| reason == "FailedCreatePod" && message.contains("exceeded quota"));
+    assert_eq!(refusals.len(), 1, "it is told once: {refusals:?}");
     let tries = stage.proxy.count(&On::call("create", "pods"));
     assert!(tries < 24, "{tries} tries");
     stage.succeed("a", 4).await;
