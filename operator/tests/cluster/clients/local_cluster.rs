@@ -53,7 +53,7 @@ impl Local {
     }
 
     /// Runs kubectl on both, which must print the same except for ages.
-    async fn same(&self, arguments: &[&str], input: &str) {
+    pub(super) async fn same(&self, arguments: &[&str], input: &str) {
         let local = self.kubectl(arguments, input).await;
         let namespaced = [&["--namespace", self.namespace.as_str()][..], arguments].concat();
         let real = self.real.kubectl_with_input(&namespaced, input).await;

@@ -5,6 +5,7 @@ mod kubectl;
 mod local_access;
 mod local_cluster;
 mod local_history;
+mod local_kubectl;
 mod local_programs;
 mod plugin;
 mod sdk;
