@@ -6,16 +6,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::story::{Event, PodHistory, Replica};
 
-/// The accuracy of times in events.
-const ACCURACY: SignedDuration = SignedDuration::from_secs(1);
+/// The accuracy of times in events and failures.
+pub(crate) const ACCURACY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The times of events with one reason, by the pods that they name.
-type Times<'a> = BTreeMap<&'a str, BTreeSet<Timestamp>>;
+pub(crate) type Times<'a> = BTreeMap<&'a str, BTreeSet<Timestamp>>;
 
 /// Adds the pods whose creation and deletion events name, and that no observation or failure describes. An event that
 /// occurred several times has the first and the latest time only, so pods between them may be missing.
-pub(crate) fn add_deleted_pods(replicas: &mut Vec<Replica>, job: &str, events: &[Event]) {
-    let created = times(events, "SuccessfulCreatePod");
+pub(crate) fn add_deleted_pods(
+    replicas: &mut Vec<Replica>,
+    job: &str,
+    created: &Times<'_>,
+    deleted: &Times<'_>,
+) {
     let known: BTreeSet<_> = replicas
         .iter()
         .map(|replica| (replica.role.clone(), replica.index))
@@ -27,7 +31,6 @@ pub(crate) fn add_deleted_pods(replicas: &mut Vec<Replica>, job: &str, events: &
         index,
         pods: Vec::new(),
     }));
-    let deleted = times(events, "SuccessfulDeletePod");
     for replica in replicas {
         let name = format!("{job}-{}-{}", replica.role, replica.index);
         let none = BTreeSet::new();
@@ -67,7 +70,8 @@ fn replica_of(pod: &str, job: &str) -> Option<(String, i32)> {
     Some((role.to_owned(), index.parse().ok()?))
 }
 
-fn times<'a>(events: &'a [Event], reason: &str) -> Times<'a> {
+/// Returns the times of the events with a reason, by the pods that they name.
+pub(crate) fn times<'a>(events: &'a [Event], reason: &str) -> Times<'a> {
     let mut times = Times::new();
     for event in events.iter().filter(|event| event.reason == reason) {
         for name in event.message.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -118,7 +122,9 @@ mod tests {
             index: 0,
             pods,
         }];
-        add_deleted_pods(&mut replicas, "train", &events);
+        let [created, deleted] =
+            ["SuccessfulCreatePod", "SuccessfulDeletePod"].map(|reason| times(&events, reason));
+        add_deleted_pods(&mut replicas, "train", &created, &deleted);
         let pods = replicas[0].pods.iter().filter(|pod| pod.is_inferred);
         let seconds = |time: Option<Timestamp>| time.unwrap().duration_since(at(0)).as_secs();
         pods.map(|pod| (seconds(pod.created_at), seconds(pod.gone_at)))

@@ -1,14 +1,12 @@
 //! Replaced pods that were not observed, as far as failures and events of the job describe them.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::story::{ContainerRun, Event, Failure, PodHistory, Replica};
-
-/// The accuracy of times in events and failures.
-const ACCURACY: SignedDuration = SignedDuration::from_secs(1);
+use crate::deleted::{ACCURACY, Times};
+use crate::story::{ContainerRun, Failure, PodHistory, Replica};
 
 /// Adds a pod for each failure of a replica that does not match the end of an observed pod.
-pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure], events: &[Event]) {
+pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure], created: &Times<'_>) {
     for failure in failures {
         let (Some(role), Some(index), Some(at)) = (&failure.role, failure.index, failure.at) else {
             continue;
@@ -34,7 +32,7 @@ pub(crate) fn add_earlier_pods(replicas: &mut Vec<Replica>, failures: &[&Failure
             continue;
         }
         let name = failure.pod.clone().unwrap_or_default();
-        let pod = inferred(name, failure, at, events);
+        let pod = inferred(name, failure, at, created);
         let place = replica.pods.iter().position(|other| other.created_at > Some(at));
         replica.pods.insert(place.unwrap_or(replica.pods.len()), pod);
     }
@@ -53,14 +51,11 @@ fn is_end_of(pod: &PodHistory, failure: &Failure, at: Timestamp) -> bool {
     by_run || by_pod && !pod.is_inferred
 }
 
-fn inferred(name: String, failure: &Failure, at: Timestamp, events: &[Event]) -> PodHistory {
-    let creations = events
-        .iter()
-        .filter(|event| event.reason == "SuccessfulCreatePod" && names(event, &name));
-    let created_at = creations
-        .flat_map(|event| [event.first_at, event.at].into_iter().flatten())
-        .filter(|created| *created <= at)
-        .max();
+fn inferred(name: String, failure: &Failure, at: Timestamp, created: &Times<'_>) -> PodHistory {
+    let created_at = created
+        .get(name.as_str())
+        .and_then(|times| times.range(..=at).next_back())
+        .copied();
     let run = failure.exit_code.map(|exit_code| ContainerRun {
         container: failure.container.clone().unwrap_or_default(),
         is_init: false,
@@ -82,9 +77,4 @@ fn inferred(name: String, failure: &Failure, at: Timestamp, events: &[Event]) ->
         runs: run.into_iter().collect(),
         ..PodHistory::default()
     }
-}
-
-/// Returns true if the message of an event contains the name as a word.
-fn names(event: &Event, name: &str) -> bool {
-    event.message.split([' ', ',']).any(|word| word == name)
 }

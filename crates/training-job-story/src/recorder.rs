@@ -9,7 +9,7 @@ use training_job::api::labels::Keys;
 use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus};
 
 use crate::curve::{CURVES, Curves, Pattern};
-use crate::deleted::add_deleted_pods;
+use crate::deleted::{add_deleted_pods, times};
 use crate::earlier::add_earlier_pods;
 use crate::pod::PodFacts;
 use crate::rendered::RenderedRole;
@@ -169,10 +169,12 @@ impl Recorder {
         let failure = job.status.failure.as_ref().map(of_failure);
         let earlier: Vec<_> = job.status.failure_history.iter().map(of_failure).collect();
         let failures: Vec<&Failure> = earlier.iter().chain(&failure).collect();
-        add_earlier_pods(&mut replicas, &failures, &events);
+        let created = times(&events, "SuccessfulCreatePod");
+        let deleted = times(&events, "SuccessfulDeletePod");
+        add_earlier_pods(&mut replicas, &failures, &created);
         let metadata = &job.object["metadata"];
         let text = |value: &Value| line(value.as_str().unwrap_or_default());
-        add_deleted_pods(&mut replicas, &text(&metadata["name"]), &events);
+        add_deleted_pods(&mut replicas, &text(&metadata["name"]), &created, &deleted);
         replicas.sort_by(|a, b| (&a.role, a.index).cmp(&(&b.role, b.index)));
         let created = metadata["creationTimestamp"]
             .as_str()

@@ -20,7 +20,7 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// The maximum size of the program's messages.
 const MAX_ERROR_BYTES: u64 = 4 << 10;
 
-/// The exit code of `history show` if there is no such story.
+/// The exit code of `history show` for a job without a story.
 pub(crate) const NO_STORY: u8 = 1;
 
 /// The history of the operator in a namespace.
@@ -44,7 +44,7 @@ impl OperatorHistory {
     /// Lists the finished jobs of a namespace, or of all.
     ///
     /// # Errors
-    /// There is no running pod of an operator with a history, the user may not run a command in it, or the command failed.
+    /// No running pod has an operator with a history, the user may not run a command in it, or the command failed.
     pub(crate) async fn list(&self, namespace: Option<&str>) -> anyhow::Result<Listed> {
         let mut arguments = vec!["list"];
         if let Some(namespace) = namespace {
