@@ -44,8 +44,7 @@ pub struct Flags {
     )]
     pub enable_scheme: Vec<String>,
 
-    /// Number of controller threads. Each allows 16 concurrent reconciles, and up to 64 writes in flight if the API server
-    /// keeps up with them.
+    /// Number of controller threads. Each allows 16 concurrent reconciles, and 16 writes in flight.
     #[arg(long, env = variable("CONTROLLER_THREADS"), value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub controller_threads: u16,
