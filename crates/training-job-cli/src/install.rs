@@ -13,6 +13,7 @@ use training_job_controller::process::{all_kinds_but, program};
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
+use crate::report::note;
 use crate::write;
 
 const CRD_HELP: &str = "\
@@ -169,6 +170,9 @@ fn definitions(kinds: &[&Arc<Kind>]) -> Result<BTreeMap<String, String>, Failure
             .map_err(|error| Failure::new(kind.name(), error))?;
         let mut definition = definition.clone();
         definition.metadata.labels = Some(labels());
+        if let Some(warning) = admission::size_warning(&definition) {
+            note(&warning);
+        }
         let text = admission::manifest(&definition).map_err(|error| Failure::new("output", error))?;
         let spec = &definition.spec;
         Ok((format!("{}_{}.yaml", spec.group, spec.names.plural), text))
