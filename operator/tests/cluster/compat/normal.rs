@@ -183,6 +183,7 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     // These fields for `kubectl get` follow from the others, and the Go operator has none of them.
     out.remove("ready");
     out.remove("waitingReason");
+    out.remove("waitingSince");
     for key in ["startTime", "completionTime"] {
         if let Some(time) = out.get_mut(key) {
             let moved = before.get(key).is_some_and(|before| before != time);
