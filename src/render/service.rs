@@ -44,7 +44,7 @@ pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> 
     }
 }
 
-/// Returns true if the service has a cluster IP, of which a cluster has a limited number.
+/// Returns true if the service has a cluster IP. A cluster has a limited number of them.
 pub(crate) fn has_cluster_ip(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     spec.is_none_or(|spec| spec.cluster_ip.as_deref() != Some("None"))

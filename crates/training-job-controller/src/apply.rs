@@ -1,6 +1,6 @@
 //! Step 4: carries out the creates, patches and deletes of a plan.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use training_job::api::labels;
 use training_job::job::{Topology, TrainingJob};
-use training_job::plan::observed::{NameHolder, ObjectRecord, PodRecord, ServiceRecord};
+use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 
 use super::answers::Answer;
@@ -379,43 +379,6 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Reads pods by their names, and caches those that the job controls. Returns the holder of each name.
-    ///
-    /// # Errors
-    /// A pod could not be read.
-    pub(super) async fn read_pods(
-        &self,
-        names: &[String],
-    ) -> Result<BTreeMap<String, NameHolder>, ApplyError> {
-        let read = |name: &String| {
-            let read = name.clone();
-            (name.clone(), move || self.read_pod(read).boxed())
-        };
-        let results = call_each(names.iter().map(read), false).await.into_iter();
-        let holders = results.map(|result| result.map(|(holder, name)| (name, holder)));
-        holders.collect::<Result<_, _>>().map_err(|(_, problem)| problem)
-    }
-
-    async fn read_pod(&self, name: String) -> Result<NameHolder, ApplyError> {
-        let (kind, api) = (ChildKind::Pod, self.api::<PodRecord>(ChildKind::Pod));
-        let epoch = self.children().epoch(kind);
-        let holder = match self.call_in_epoch(kind, 0, api.get(&name)).await {
-            Ok((epoch, pod)) if controller(pod.meta()).is_some_and(|owner| owner.uid == self.owner) => {
-                self.children().answered::<PodRecord>(kind, &pod, epoch);
-                return Ok(NameHolder::Job);
-            }
-            Ok(_) => NameHolder::Other,
-            Err(error) if error.is_not_found(&name) => NameHolder::Nobody,
-            Err(error) => return Err(error.into()),
-        };
-        let cached = self.children().observe(&self.namespace, &self.owner);
-        if let Some(pod) = cached.pods.get(&name) {
-            self.children()
-                .confirm_gone::<PodRecord>(kind, &self.namespace, &name, &pod.uid, epoch);
-        }
-        Ok(holder)
-    }
-
     async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult<()>> {
         let api = self.api::<C>(kind);
         let delete = |deletion: &'d Deletion| {
@@ -573,5 +536,6 @@ async fn call_each<'a, T>(
     results
 }
 
+mod read;
 #[cfg(test)]
 mod tests;

@@ -69,6 +69,8 @@ fn pod_spec(spec: &Value) -> Value {
             "terminationGracePeriodSeconds": 30, "serviceAccountName": "default",
         }),
     );
+    // Ours sets it in every pod.
+    strip(&mut spec, json!({"enableServiceLinks": false}));
     // The second repeats the name of the service account.
     spec.remove("nodeName");
     spec.remove("serviceAccount");
