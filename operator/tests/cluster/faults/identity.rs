@@ -70,7 +70,7 @@ async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     });
     let tf: TFJob = serde_json::from_value(tf).unwrap();
     api.create(&Default::default(), &tf).await.unwrap();
-    let message = stage.until_event("a", "FailedCreatePod").await;
+    let message = stage.until_event("a", "FailedCreateService").await;
     assert!(message.contains("a-worker-0: the name is taken"), "{message}");
     stage.good_job().await;
 
@@ -92,7 +92,7 @@ async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     api.create(&Default::default(), &tf).await.unwrap();
     stage
         .proxy
-        .wait_for(&On::call("get", "pods").named("a-worker-0"), 2)
+        .wait_for(&On::call("get", "services").named("a-worker-0"), 2)
         .await;
     stage.delete("a").await;
     let runs = |job: Option<&TFJob>| {

@@ -8,7 +8,7 @@ use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
 use training_job_testbed::cluster::On;
 
-use crate::rig::jobs::{cleaned, is, job, with_workers};
+use crate::rig::jobs::{is, job, with_workers};
 use crate::rig::stage::Stage;
 
 /// Limits the pods of the stage's namespace to two, and waits until the API server counts them.
@@ -69,7 +69,7 @@ async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
     let operator = stage.operator();
     let names = ["a", "b", "c", "d", "e", "f"];
     for name in names {
-        stage.create(cleaned(job(name, 2), "Running")).await;
+        stage.create(job(name, 2)).await;
         if name == "a" {
             stage.until_all_run(name, 2).await;
         } else {
@@ -77,6 +77,7 @@ async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
         }
     }
     for pair in names.windows(2) {
+        stage.kubelet.succeeds(&format!("{}-worker-0", pair[0])).await;
         stage.succeed(pair[0], 2).await;
         stage.until_all_run(pair[1], 2).await;
     }
