@@ -1,8 +1,8 @@
 //! The jobs whose children a quota refuses, and their turns when capacity is freed.
 //!
 //! When a child of any job is gone or has ended, the job of that namespace that has waited longest tries again. If it gets
-//! nothing, the next ones do, one after the other. The first jobs also try after their backoff, for capacity that the
-//! operator does not see, such as that of other clients' pods.
+//! nothing, the next ones do, one after the other. The first job also tries after its backoff, for capacity that the operator
+//! does not see, such as that of other clients' pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,8 +24,8 @@ const MAX_TRIES: u32 = 3;
 /// Maximum number of jobs that try once each after the first one got nothing.
 const MAX_FOLLOWERS: u32 = 2;
 
-/// Maximum number of jobs that look for capacity by themselves.
-const MAX_SEEKERS: usize = 3;
+/// Maximum number of jobs that look for capacity by themselves. If several did, each could get a part of what one needs.
+const MAX_SEEKERS: usize = 1;
 
 /// A quota's extent: a namespace and a kind of children. The namespace is empty for cluster-wide limits.
 pub(super) type Scope = (String, ChildKind);
@@ -48,6 +48,8 @@ struct Waiting {
     since: Timestamp,
     /// When this process recorded it.
     recorded_at: Instant,
+    /// True if it got a part since. It does not pass its turn on, because two jobs that hold a part may wait for each other.
+    holds_part: bool,
 }
 
 /// The job that tries now.
@@ -90,8 +92,8 @@ impl QuotaQueue {
         state.turn(key).is_some()
     }
 
-    /// Returns the pause before the next try of a job that failed so many times. It is short in its turn. Only the first jobs
-    /// look for capacity that others free; when one of them gets what it needs, the next one has its turn.
+    /// Returns the pause before the next try of a job that failed so many times. It is short in its turn. Only the first job
+    /// looks for capacity that others free; when it gets what it needs, the next one has its turn.
     pub(super) fn pause(&self, key: &Key, failures: u32) -> Duration {
         let state = self.state();
         if let Some(turn) = state.turn(key) {
@@ -125,6 +127,10 @@ impl QuotaQueue {
         let state = &mut *self.state();
         let before = state.waiting.get(key).map(|waiting| waiting.scope.clone());
         let waits_on = before.as_ref() == refused.as_ref().map(|(scope, _)| scope);
+        if let Some(waiting) = state.waiting.get_mut(key) {
+            waiting.holds_part |= progressed;
+        }
+        let holds_part = state.waiting.get(key).is_some_and(|waiting| waiting.holds_part);
         let is_in_turn = state.turn(key).is_some();
         let scope = before.as_ref().filter(|_| is_in_turn);
         let turn = scope.and_then(|scope| state.turns.remove(scope));
@@ -139,7 +145,7 @@ impl QuotaQueue {
             };
             let next = next.filter(|_| !waits_on || turn.followers > 0).cloned();
             turn.tries = if progressed { 0 } else { turn.tries + 1 };
-            let passes = !waits_on || turn.tries >= MAX_TRIES;
+            let passes = !waits_on || turn.tries >= MAX_TRIES && !holds_part;
             if passes {
                 turn.place = next.clone()?;
                 turn.followers -= u32::from(waits_on);
@@ -160,6 +166,7 @@ impl QuotaQueue {
                     scope,
                     since,
                     recorded_at,
+                    holds_part: progressed,
                 };
                 state.waiting.insert(key.clone(), waiting);
             }
@@ -251,10 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_jobs_look_for_capacity_often() {
+    fn only_the_first_job_looks_for_capacity_often() {
         let queue = waiting(&["d", "c", "b", "a"]);
         let pauses = ["d", "b", "a", "other"].map(|name| queue.pause(&key(name), 2) == backoff(2, key(name)));
-        assert_eq!(pauses, [true, true, false, true]);
+        assert_eq!(pauses, [true, false, false, true]);
     }
 
     #[tokio::test(start_paused = true)]
