@@ -177,13 +177,12 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             Some(ready) => ready,
             None => self.counted_ready(),
         };
-        self.status.waiting_reason = match is_active && self.ready.unwrap_or(0) == 0 {
-            true => {
-                let lacks_pods = self.observed.pods.is_empty() || !self.plan.create_pods.is_empty();
-                waiting::reason(&self.plan.notices, &self.old.waiting_reason, lacks_pods)
-            }
-            false => String::new(),
-        };
+        let runs = self.ready.unwrap_or(0) > 0;
+        let notices = self.plan.notices.iter().filter(|_| !runs);
+        let lacks_children = self.observed.pods.is_empty() || self.plan.creates() > 0;
+        let reason = waiting::reason(notices, &self.old.waiting_reason, lacks_children);
+        let reason = if is_active { reason } else { String::new() };
+        self.status.set_waiting(reason, self.now);
         if self.status != self.old {
             self.status.ready = format!("{ready}/{}", self.job.topology.total());
             let news = self.status.with_counts_of(&self.old);

@@ -1,5 +1,6 @@
 //! Ends a job: final status and clean-up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, Role, TrainingJob, hook};
+use crate::render;
 
 use super::draft::Draft;
 use super::objects;
@@ -173,25 +175,24 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .delete
             .push(Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
     }
-    if stop_running {
-        // A finished pod that stays keeps its service.
-        let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
-        let common = draft.job.topology.common_service.as_ref();
-        let unused = |name: &String| match common == Some(name) {
-            true => !observed.pods.values().any(stays),
-            false => !observed.pods.get(name).is_some_and(stays),
-        };
-        for service in observed
-            .services
-            .values()
-            .filter(|s| !s.deleting && unused(&s.name))
-        {
-            draft
-                .plan
-                .delete
-                .push(Deletion::new(ChildKind::Service, &service.name, &service.uid));
-        }
-    }
+    // A finished pod that stays keeps its headless service. A cluster IP is scarce, and is given back under any policy when
+    // its pod no longer listens.
+    let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
+    let listens = |pod: &Arc<PodRecord>| stays(pod) && !pod.is_terminal();
+    let common = draft.job.topology.common_service.as_ref();
+    let with_address = render::services(draft.job, |name| observed.services.contains_key(name));
+    let with_address = with_address.into_iter().filter(render::has_cluster_ip);
+    let with_address: BTreeSet<_> = with_address.filter_map(|service| service.metadata.name).collect();
+    let is_unused = |name: &String| match common == Some(name) {
+        _ if with_address.contains(name) => !observed.pods.get(name).is_some_and(listens),
+        _ if !stop_running => false,
+        true => !observed.pods.values().any(stays),
+        false => !observed.pods.get(name).is_some_and(stays),
+    };
+    let services = observed.services.values();
+    let unused = services.filter(|service| !service.deleting && is_unused(&service.name));
+    let delete = unused.map(|service| Deletion::new(ChildKind::Service, &service.name, &service.uid));
+    draft.plan.delete.extend(delete);
 }
 
 /// Returns true if running pods must be deleted: by the clean-up policy, or because the job exceeded a limit.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::observed::{ContainerKind, Observed, Phase, PodRecord};
+use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
 use crate::job::{FailureTolerance, TrainingJob, hook};
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
@@ -151,7 +151,11 @@ fn observe_replica(
         return if is_complete || ended_well {
             ObservedReplica::Succeeded
         } else if lost {
-            ObservedReplica::Failed(Failure::lost(replica, &name))
+            match observed.read.get(&name) {
+                // It runs where no watch shows it, or its name is taken, so that no other pod can replace it.
+                Some(NameHolder::Job | NameHolder::Other) => ObservedReplica::Pending,
+                Some(NameHolder::Nobody) | None => ObservedReplica::Failed(Failure::lost(replica, &name)),
+            }
         } else {
             ObservedReplica::Missing
         };

@@ -21,6 +21,7 @@ use super::freed_capacity::FreedCapacity;
 use super::metrics::{LostStory, Metrics};
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
+use super::quota_queue::QuotaQueue;
 
 pub(super) struct Context {
     pub(super) client: Client,
@@ -35,6 +36,7 @@ pub(super) struct Context {
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) freed_capacity: FreedCapacity,
+    pub(super) quota_queue: QuotaQueue,
     pub(super) missing_permissions: MissingPermissions,
     pub(super) finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use training_job::api::FailureRecord;
 use training_job::job::TrainingJob;
-use training_job::plan::{PlannedEvent, printable};
+use training_job::plan::{ChildKind, PlannedEvent, printable, reasons};
 
 use super::cache::stored_job::StoredJob;
 use super::calls::{CallLimiter, Urgency};
@@ -333,21 +333,28 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
         let noun = done.kind.noun();
-        let message = match &done.names[..] {
-            [name] => format!("{participle} {noun}: {name}"),
-            names if names.len() <= MAX_NAMES_IN_MESSAGE => {
-                format!("{participle} {noun}s: {}", names.join(", "))
-            }
+        let names = match &done.names[..] {
+            [name] => format!("{noun}: {name}"),
+            names if names.len() <= MAX_NAMES_IN_MESSAGE => format!("{noun}s: {}", names.join(", ")),
             names => format!(
-                "{participle} {noun}s: {} and {} more",
+                "{noun}s: {} and {} more",
                 names[..MAX_NAMES_IN_MESSAGE].join(", "),
                 names.len() - MAX_NAMES_IN_MESSAGE
             ),
         };
+        if (done.action, done.kind) == (Action::Patch, ChildKind::Pod) {
+            return PlannedEvent {
+                warning: true,
+                reason: reasons::POD_LABELS_CHANGED.to_owned(),
+                message: format!(
+                    "Another client changed labels by which services and the operator select the pod; restored on {names}"
+                ),
+            };
+        }
         PlannedEvent {
             warning: false,
             reason: format!("Successful{verb}{}", done.kind.object_kind().kind),
-            message,
+            message: format!("{participle} {names}"),
         }
     };
     applied.done.iter().map(event).collect()
@@ -369,10 +376,10 @@ pub(super) fn failure_reason(failure: &ApplyFailure) -> String {
     format!("Failed{verb}{}", failure.kind.object_kind().kind)
 }
 
-/// Returns the events for failures, one for each reason. If `has_waited_long` is true, objects of a predecessor that
+/// Returns the events for failures, one for each reason, each with its cause. If `has_waited_long` is true, objects of a predecessor that
 /// are still being deleted are reported too.
-pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<PlannedEvent> {
-    let mut events: Vec<PlannedEvent> = Vec::new();
+pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(PlannedEvent, String)> {
+    let mut events: Vec<(PlannedEvent, String)> = Vec::new();
     for failure in &applied.failures {
         let is_told = match failure.problem {
             // A predecessor is gone after its grace period, unless its node is lost or a finalizer keeps it.
@@ -386,18 +393,19 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
         }
         let (_, _, doing) = verbs(failure.action);
         let reason = failure_reason(failure);
-        if events.iter().all(|e| e.reason != reason) {
+        if events.iter().all(|(event, _)| event.reason != reason) {
             let message = format!(
                 "Error {doing}: {} {}: {}",
                 failure.kind.noun(),
                 failure.name,
                 failure.problem
             );
-            events.push(PlannedEvent {
+            let event = PlannedEvent {
                 warning: true,
                 reason,
                 message,
-            });
+            };
+            events.push((event, failure.cause()));
         }
     }
     events
@@ -407,7 +415,6 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
 mod tests {
     use super::*;
     use kube_follow::CallError;
-    use training_job::plan::ChildKind;
 
     fn event(message: &str) -> PlannedEvent {
         PlannedEvent {
@@ -482,7 +489,7 @@ mod tests {
         };
         let events = |has_waited_long| -> Vec<_> {
             let events = for_failures(&applied, has_waited_long).into_iter();
-            let told = events.map(|e| (e.warning, format!("{}: {}", e.reason, e.message)));
+            let told = events.map(|(e, _)| (e.warning, format!("{}: {}", e.reason, e.message)));
             told.collect()
         };
         let taken = "the name is taken by an object that this job does not control";

@@ -65,6 +65,7 @@ mod missing_permissions;
 mod observe;
 mod operator;
 mod queue;
+mod quota_queue;
 mod rate_limit;
 mod reconcile;
 mod reconciler;

@@ -28,6 +28,7 @@ use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
+use super::quota_queue::QuotaQueue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
 
 /// The time that calls in flight have to finish when the operator stops.
@@ -109,6 +110,7 @@ impl Operator {
             calls,
             metrics: options.metrics,
             freed_capacity: FreedCapacity::default(),
+            quota_queue: QuotaQueue::default(),
             missing_permissions: MissingPermissions::new(options.permissions_remedy),
             finished_jobs: options.finished_jobs,
         };

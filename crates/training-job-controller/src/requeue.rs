@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_follow::{CallError, backoff, millis};
+use kube_follow::{CallError, millis};
 use tokio::time::Instant;
 
 use training_job::plan::Plan;
@@ -52,6 +52,16 @@ impl From<CallError> for Problem {
         Self {
             text: error.to_string(),
             reason: Answer::from(&error).error_reason(),
+            retry_after: error.retry_after(),
+        }
+    }
+}
+
+impl From<ApplyError> for Problem {
+    fn from(error: ApplyError) -> Self {
+        Self {
+            text: error.to_string(),
+            reason: error.error_reason(),
             retry_after: error.retry_after(),
         }
     }
@@ -123,7 +133,8 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
             let now = Instant::now();
             state.failures = state.failures.saturating_add(1);
             state.blocked_until = problem.retry_after.map(|wait| now + wait);
-            let wait = backoff(state.failures, key).max(problem.retry_after.unwrap_or_default());
+            let wait = context.quota_queue.pause(key, state.failures);
+            let wait = wait.max(problem.retry_after.unwrap_or_default());
             tracing::warn!(
                 kind,
                 namespace = key.namespace,

@@ -1,5 +1,6 @@
 //! Passes the events of the watches to the caches, and queues the jobs that they concern.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::{Api, Resource};
@@ -20,6 +21,7 @@ use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::operator::Operator;
 use super::queue::Key;
+use super::quota_queue::QUOTA_DELAY;
 use super::reconciler::JobReconciler;
 
 /// Time for which changes of a job's children are collected before the job is reconciled, because many change
@@ -100,11 +102,23 @@ impl Operator {
                 Some(GangScheduler::Coscheduling(_))
             );
         let handle = |event: Event<PartialChild<C>>| {
-            if notifies_gangs && frees_capacity(&event) {
+            let mut freed = BTreeSet::new();
+            if notifies_gangs || !self.context.quota_queue.is_empty() {
+                freed.extend(self.frees_capacity(child, &event));
+            }
+            if notifies_gangs && !freed.is_empty() {
                 let due = self.context.freed_capacity.pod_finished(self.context.clock.now());
                 due.into_iter().for_each(|key| self.context.queue.add(key));
             }
+            let is_list_done = matches!(event, Event::ListDone);
             let owners = self.on_child_event(child, event, &listed);
+            if is_list_done {
+                freed.extend(owners.iter().map(|owner| owner.namespace.clone()));
+            }
+            let in_turn = freed
+                .iter()
+                .flat_map(|namespace| self.context.quota_queue.freed(namespace, child));
+            in_turn.for_each(|key| self.context.queue.add_at(key, Instant::now() + QUOTA_DELAY));
             for owner in owners {
                 let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
                 if let Some(kind) = kind {
@@ -155,12 +169,17 @@ impl Operator {
         }
         Vec::new()
     }
-}
 
-fn frees_capacity<C: Child>(event: &Event<PartialChild<C>>) -> bool {
-    match event {
-        Event::Deleted(_) => true,
-        Event::Applied(child) => child.record().has_ended(),
-        _ => false,
+    /// Returns the namespace in which a child no longer occupies capacity because of this event, if any.
+    fn frees_capacity<C: Child>(&self, kind: ChildKind, event: &Event<PartialChild<C>>) -> Option<String> {
+        let child = match event {
+            Event::Deleted(child) => child,
+            Event::Applied(child) | Event::Listed(child) => {
+                let ends = child.record().has_ended() && self.context.children().is_active(kind, child);
+                Some(child).filter(|_| ends)?
+            }
+            _ => return None,
+        };
+        child.meta().namespace.clone()
     }
 }

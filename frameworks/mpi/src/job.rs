@@ -179,10 +179,12 @@ impl TrainingJob for MPIJob {
             ],
         )
         .objects(&[
-            ObjectDefinition::new(objects::ACCOUNT),
-            ObjectDefinition::new(objects::CONFIG),
-            ObjectDefinition::new(objects::ROLE),
-            ObjectDefinition::new(objects::BINDING).refers_to(&[objects::ACCOUNT, objects::ROLE]),
+            ObjectDefinition::new(objects::ACCOUNT).while_active(),
+            ObjectDefinition::new(objects::CONFIG).while_active(),
+            ObjectDefinition::new(objects::ROLE).while_active(),
+            ObjectDefinition::new(objects::BINDING)
+                .while_active()
+                .refers_to(&[objects::ACCOUNT, objects::ROLE]),
         ])
         .names_replicas()
         .annotated_fields(&["launcherCreationPolicy"])

@@ -31,10 +31,23 @@ pub struct Observed {
     pub services: BTreeMap<String, Arc<ServiceRecord>>,
     /// All other objects that the job controls, by kind.
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
+    /// The holders of the pod names that the controller has read from the API server for this plan.
+    pub read: BTreeMap<String, NameHolder>,
     /// Pods that succeeded and were then deleted by another client: name and attempt.
     pub completed: BTreeMap<String, u32>,
     /// The time when a pod of any job last freed capacity, if gangs must be notified of it.
     pub capacity_freed_at: Option<Timestamp>,
+}
+
+/// The owner of a pod that was read by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameHolder {
+    /// No pod has the name.
+    Nobody,
+    /// The job controls the pod.
+    Job,
+    /// Another owner, or none, controls the pod.
+    Other,
 }
 
 impl Observed {
@@ -42,10 +55,10 @@ impl Observed {
     /// and no status, and new objects have no UID.
     pub fn carry_out(&mut self, plan: &Plan) {
         let created = plan.create_objects.iter().map(|object| (object, ""));
-        let patched = plan
-            .patch_objects
-            .iter()
-            .map(|patch| (&patch.object, &*patch.uid));
+        // Patches of pods change only labels.
+        let patched = plan.patch_objects.iter();
+        let patched = patched.filter(|patch| ChildKind::from(patch.object.kind) != ChildKind::Pod);
+        let patched = patched.map(|patch| (&patch.object, &*patch.uid));
         for (object, uid) in created.chain(patched) {
             let name = object.name().to_owned();
             match object.kind.into() {

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{is_writable, labels};
+use crate::job::JobObject;
 use crate::plan::printable::printable;
 
 /// The maximum size of a stored message, in bytes.
@@ -38,6 +39,8 @@ pub struct PodRecord {
     pub uid: String,
     /// The number of restarts of its replica before the pod was created.
     pub attempt: u32,
+    /// Hashes of the labels by which the operator and services select the pod; unset if unknown.
+    pub own_labels: Option<Box<[u64]>>,
     /// The phase of the pod.
     pub phase: Phase,
     /// True if the pod runs and is ready.
@@ -175,6 +178,22 @@ impl PodRecord {
         self.unscheduled_since.filter(|_| reason != GATED)
     }
 
+    /// Returns true if the pod has these labels of the operator, or its labels are unknown.
+    pub(crate) fn has_labels<'l>(&self, wanted: impl IntoIterator<Item = &'l (String, String)>) -> bool {
+        let mut wanted = wanted
+            .into_iter()
+            .map(|(key, value)| labels::fingerprint(key, value));
+        let own = self.own_labels.as_ref();
+        own.is_none_or(|own| wanted.all(|label| own.contains(&label)))
+    }
+
+    /// Returns true if the pod has the labels of `wanted` that the operator selects by.
+    pub fn is_labeled_as(&self, wanted: &JobObject) -> bool {
+        let own = fingerprints(&wanted.metadata);
+        let has = self.own_labels.as_ref();
+        has.is_none_or(|has| own.iter().all(|label| has.contains(label)))
+    }
+
     /// Returns true if the pod has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -228,6 +247,16 @@ impl From<&Pod> for PodRecord {
         let node = spec.and_then(|spec| spec.node_name.as_deref());
         Self::of(&pod.metadata, node, &sidecars, pod.status.as_ref())
     }
+}
+
+/// Returns the hashes of the labels by which the operator and services may select a pod.
+fn fingerprints(meta: &ObjectMeta) -> Box<[u64]> {
+    let own = meta
+        .labels
+        .iter()
+        .flatten()
+        .filter(|(key, _)| labels::is_own(key));
+    own.map(|(key, value)| labels::fingerprint(key, value)).collect()
 }
 
 /// The restart policy that makes an init container a sidecar.
@@ -296,6 +325,7 @@ impl PodRecord {
         let created = meta.creation_timestamp.as_ref().map(|time| time.0);
         let just_runs = phase == Phase::Running && !deleting && disruption.is_none();
         Self {
+            own_labels: Some(fingerprints(meta)),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
             attempt: attempt.and_then(|a| a.parse().ok()).unwrap_or(0),

@@ -262,6 +262,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             objects: self.objects.clone(),
             completed: self.completed.clone(),
             capacity_freed_at: self.capacity_freed_at,
+            ..Observed::default()
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use training_job::job::JobObject;
 use training_job::plan::ChildKind;
 use training_job::plan::observed::{ObjectRecord, Observed, Phase, PodRecord, SIDECAR_POLICY, ServiceRecord};
 
@@ -81,6 +82,10 @@ impl Child for PodRecord {
 
     fn map(observed: &mut Observed, _: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {
         &mut observed.pods
+    }
+
+    fn has(&self, wanted: &JobObject) -> bool {
+        self.is_labeled_as(wanted)
     }
 
     fn has_ended(&self) -> bool {
@@ -164,6 +169,10 @@ impl Child for ObjectRecord {
 
     fn deleting(&mut self) -> &mut bool {
         &mut self.deleting
+    }
+
+    fn has(&self, wanted: &JobObject) -> bool {
+        self.satisfies(wanted)
     }
 
     fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {

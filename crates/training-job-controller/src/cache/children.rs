@@ -274,6 +274,12 @@ impl Children {
         }
     }
 
+    /// Returns true if the child is cached in a state in which it occupies capacity.
+    pub(crate) fn is_active<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> bool {
+        let held = self.held::<C>(kind, &key(object.meta()));
+        held.is_some_and(|held| !held.has_ended())
+    }
+
     fn held<C: Child>(&mut self, kind: ChildKind, key: &ObjectName) -> Option<Arc<C>> {
         let owner = self.tracker(kind).entries.get(key)?.owner.key();
         let of_job = self.observed.get_mut(&owner)?;

@@ -366,3 +366,19 @@ fn the_named_container_is_the_main_one_in_everything() {
         "the first one needs no name: {shell}"
     );
 }
+
+#[test]
+fn a_finished_job_gives_its_objects_back_when_no_pod_runs() {
+    for (policy, left) in [("Running", 0), ("None", 4), ("All", 0)] {
+        let fields = format!("runPolicy: {{cleanPodPolicy: {policy}}}");
+        let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", &fields);
+        w.reconcile();
+        w.all_running();
+        w.all_running();
+        let count = |w: &PlanHarness<MPIJob>| w.objects.values().map(|records| records.len()).sum::<usize>();
+        assert_eq!(count(&w), 4, "{policy}");
+        w.pod("launcher").succeeds();
+        w.reconcile().finish_deletions().reconcile();
+        assert_eq!(count(&w), left, "{policy}: workers may run on");
+    }
+}
