@@ -71,7 +71,7 @@ fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>)
 }
 
 fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    if let Some(at) = verdict::deadline(draft) {
+    if let Some(at) = draft.deadline() {
         draft.plan.requeue_at(at, "activeDeadlineSeconds");
     }
 }

@@ -20,7 +20,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use gang::Members;
-pub(crate) use pod::kubelet_policy;
 pub use pod::pod;
 // Not an interface: `kubectl training top` shows the requests of pods.
 #[doc(hidden)]

@@ -99,7 +99,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
 /// Returns the restart policy of a pod. The operator carries out `ExitCode` and the rules of a failure policy, so the
 /// kubelet must leave such a pod as it ended.
-pub(crate) fn kubelet_policy<'r>(role: &'r Role<'_>, by_rules: bool) -> &'r str {
+fn kubelet_policy<'r>(role: &'r Role<'_>, by_rules: bool) -> &'r str {
     if role.definition.always_replaced {
         return RestartPolicy::Never.as_str();
     }

@@ -93,6 +93,7 @@ mod recovery;
 mod references;
 mod report;
 mod resources;
+mod restart;
 mod status;
 mod volumes;
 

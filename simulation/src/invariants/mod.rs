@@ -163,6 +163,11 @@ impl Monitor {
         state.last_change = now;
     }
 
+    /// Records that the operators' clocks are set ahead.
+    pub fn on_clocks_set(&self) {
+        self.state().timeline.clocks_were_set = true;
+    }
+
     /// Returns the violations so far, in order.
     pub fn violations(&self) -> Vec<Violation> {
         self.state().violations.clone()

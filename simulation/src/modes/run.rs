@@ -101,6 +101,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
         pod_fates: pod_fates(scenario),
         job_types: config.job_types,
         concurrency: config.concurrency,
+        node_clocks_differ: config.node_clocks_differ,
         staleness: config.staleness(),
         gang_scheduler: config.gang_scheduler.clone(),
     });

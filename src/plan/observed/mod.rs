@@ -2,6 +2,8 @@
 //!
 //! A record has only the fields that the plan reads. It takes less than 1 KB where a pod takes 30.
 
+mod container;
+mod message;
 mod pod;
 
 use std::collections::BTreeMap;
@@ -16,11 +18,13 @@ use crate::job::{JobObject, ObjectKind};
 
 use super::types::{ChildKind, Deletion, Plan};
 
-pub use pod::{
-    ContainerKind, ContainerRecord, DeletionTimes, Disruption, MAX_MESSAGE, Phase, PodRecord, SIDECAR_POLICY,
-    Termination,
+pub use container::{
+    ContainerKind, ContainerRecord, ContainerRestart, EndOrder, RestartExitCodes, RestartRule, Termination,
 };
-pub(crate) use pod::{DISRUPTION_TARGET, GATED, UNSCHEDULABLE, last_words};
+pub use message::MAX_MESSAGE;
+pub(crate) use message::last_words;
+pub(crate) use pod::{DISRUPTION_TARGET, GATED, MAX_CLOCK_SKEW, UNSCHEDULABLE};
+pub use pod::{DeletionTimes, Disruption, ObservedSpec, Phase, PodRecord};
 
 /// The objects that a job controls, by name.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +37,8 @@ pub struct Observed {
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// The holders of the pod names that the controller has read from the API server for this plan.
     pub read: BTreeMap<String, NameHolder>,
-    /// Pods that succeeded and were then deleted by another client: name and attempt.
-    pub completed: BTreeMap<String, u32>,
+    /// The last records of pods in which a process had ended, and that were then removed by another client.
+    pub removed: BTreeMap<String, Arc<PodRecord>>,
     /// The time when a pod of any job last freed capacity, if gangs must be notified of it.
     pub capacity_freed_at: Option<Timestamp>,
 }

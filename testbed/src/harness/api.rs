@@ -146,8 +146,8 @@ impl<J: TrainingJob> PlanHarness<J> {
         let pod = self.pods.remove(name).expect("the pod is there");
         let record = PodRecord::from(&pod);
         let ours = self.deleted_here.remove(&record.uid);
-        if record.phase == Phase::Succeeded && !ours && !record.deleting {
-            self.completed.insert(name.to_owned(), record.attempt);
+        if !ours && record.has_own_end() {
+            self.removed.insert(name.to_owned(), Arc::new(record));
         }
     }
 

@@ -236,6 +236,10 @@ impl Session {
                     return RunEnd::Interrupted(code);
                 }
                 () = sleep_until_some(deadline.map(|(_, at)| at)) => {
+                    if self.run.statuses().all(|(_, status)| status.is_finished()) {
+                        // Only containers beside the framework's are left.
+                        return RunEnd::Finished;
+                    }
                     let unfinished = match &self.progress.unfinished()[..] {
                         [] => String::new(),
                         left => format!("; still running: {}; {}", left.join(", "), self.output.last_output()),

@@ -26,6 +26,8 @@ pub(super) struct Progress {
     conditions: Vec<(String, JobCondition)>,
     /// The keys of the labels of each controller's jobs, and their roles in the order in which their kind defines them.
     kinds: BTreeMap<&'static str, (Keys, Vec<String>)>,
+    /// The framework's container of each controller's jobs.
+    main_containers: BTreeMap<&'static str, &'static str>,
 }
 
 /// A role of a job. Sorted as in the table: by job, and by the position among the roles of the kind.
@@ -83,6 +85,10 @@ impl Progress {
             replicas: BTreeMap::new(),
             loops: Loops::default(),
             conditions: Vec::new(),
+            main_containers: kinds
+                .iter()
+                .map(|kind| (kind.framework.controller, kind.framework.main_container))
+                .collect(),
             kinds: kinds
                 .iter()
                 .map(|kind| (kind.framework.controller, (kind.framework.keys(), roles(kind))))
@@ -157,6 +163,8 @@ impl Progress {
         let (role, index) = self.identify(pod);
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
+        let controller = pod.labels().get(OPERATOR_NAME);
+        let main = controller.and_then(|controller| self.main_containers.get(&**controller));
         let attempt = pod
             .annotations()
             .get(RESTART_ATTEMPT)
@@ -166,7 +174,7 @@ impl Progress {
             role,
             index,
             phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
-            exit_code: exit_code(&containers),
+            exit_code: exit_code(&containers, main.copied().unwrap_or_default()),
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
             started: status.start_time.map(|t| t.0),
             ended: ended(&containers),
@@ -414,11 +422,13 @@ fn describe(row: &ReplicaRow) -> String {
 }
 
 /// Returns the highest exit code of the containers.
-fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
+/// Returns the exit code of the framework's container `main`, or the highest one if it has not ended.
+fn exit_code(containers: &[ContainerStatus], main: &str) -> Option<i32> {
     let ends = containers
         .iter()
-        .filter_map(|c| c.state.as_ref()?.terminated.as_ref());
-    ends.map(|end| end.exit_code).max()
+        .filter_map(|c| Some((&c.name, c.state.as_ref()?.terminated.as_ref()?.exit_code)));
+    let (_, code) = ends.max_by_key(|(name, code)| (*name == main, *code))?;
+    Some(code)
 }
 
 fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {

@@ -105,3 +105,18 @@ fn an_end_is_reported_once() {
     let again = pod(1, 2, &running(), &ended(4));
     assert_eq!(record(&mut progress, again), line("Running, restart 2", false));
 }
+
+#[test]
+fn the_exit_code_of_a_stopped_replica_is_that_of_the_frameworks_container() {
+    let mut progress = progress();
+    let mut pod = pod(0, 0, &ended(0), &Value::Null);
+    let status = pod.status.as_mut().unwrap();
+    status.phase = Some("Failed".to_owned());
+    let containers = status.container_statuses.as_mut().unwrap();
+    let mut proxy = containers[0].clone();
+    proxy.name = "proxy".to_owned();
+    proxy.state = serde_json::from_value(ended(143)).unwrap();
+    containers.push(proxy);
+    progress.record_pod(&pod, true, None);
+    assert_eq!(progress.replicas["digits-worker-0"].exit_code, Some(0));
+}
