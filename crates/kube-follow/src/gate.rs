@@ -34,8 +34,8 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time without an answer to any call after which the server is suspected.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest time that a call waits at the gate. It is less than the default timeout of a call.
-const MAX_HOLD: Duration = Duration::from_secs(20);
+/// The longest time that a call waits at the gate. It leaves a call time for its answer within the usual timeouts.
+const MAX_HOLD: Duration = Duration::from_secs(10);
 
 /// A gate for the connection of a program to its server, as a layer of its client. It closes while the server is away:
 /// calls then wait, and a single attempt after the other, with pauses of up to half a second, finds out when the server
@@ -46,7 +46,7 @@ const MAX_HOLD: Duration = Duration::from_secs(20);
 /// (`GET /version`) then decides. If it is answered, the gate stays open, and the call fails as it would without a
 /// gate. So neither a call that is stuck nor one API that is unavailable closes the gate.
 ///
-/// The absence of the server and its return are logged with `tracing`, each in one line. A call that waits for 20 s, or
+/// The absence of the server and its return are logged with `tracing`, each in one line. A call that waits for 10 s, or
 /// was lost with the connection, fails with [`CallError::Away`](crate::CallError::Away). Retry it at once, because it
 /// will wait again.
 ///
@@ -114,7 +114,7 @@ impl Gate {
         Waiting(self.clone())
     }
 
-    /// Waits until the gate is open, for at most 20 s or until `deadline`.
+    /// Waits until the gate is open, for at most 10 s or until `deadline`.
     ///
     /// # Errors
     /// The server is still away.
@@ -249,7 +249,10 @@ where
         }),
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(missed(innermost(&*error.into()))),
-        Err(_) => Err(missed(format!("no response within {} s", ATTEMPT_TIMEOUT.as_secs()))),
+        Err(_) => Err(missed(format!(
+            "no response within {} s",
+            ATTEMPT_TIMEOUT.as_secs()
+        ))),
     }
 }
 

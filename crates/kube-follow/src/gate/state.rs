@@ -176,7 +176,11 @@ mod tests {
             calls: 9,
         };
         assert_eq!(state.attempt_answered(), Some(news));
-        assert_eq!(state.attempt_answered(), None, "an attempt that was answered later");
+        assert_eq!(
+            state.attempt_answered(),
+            None,
+            "an attempt that was answered later"
+        );
         assert_eq!(state.next_attempt(), None);
     }
 

@@ -55,15 +55,22 @@ impl Server {
             _ => 200,
         };
         sleep(Duration::from_millis(1)).await;
-        let body = format!(r#"{{"kind": "Status", "status": "Failure", "message": "", "reason": "", "code": {code}}}"#);
+        let body = format!(
+            r#"{{"kind": "Status", "status": "Failure", "message": "", "reason": "", "code": {code}}}"#
+        );
         let answer = Response::builder().status(code);
         Ok(answer.body(Body::from(body.into_bytes())).unwrap())
     }
 }
 
 async fn call(client: &Client) -> Result<(), CallError> {
-    let request = Request::get("/api/v1/namespaces/ns/pods/p").body(Vec::new()).unwrap();
-    CallTimeout::default().call(client.request_text(request)).await.map(drop)
+    let request = Request::get("/api/v1/namespaces/ns/pods/p")
+        .body(Vec::new())
+        .unwrap();
+    CallTimeout::default()
+        .call(client.request_text(request))
+        .await
+        .map(drop)
 }
 
 /// Makes this many calls at once, each again until it succeeds. Returns when all have succeeded.
@@ -74,7 +81,12 @@ async fn calls(client: &Client, count: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn all_calls_wait_while_the_server_is_away_and_go_on_within_half_a_second_of_its_return() {
-    for mode in [Mode::Lost, Mode::Unavailable(503), Mode::Unavailable(502), Mode::Silent] {
+    for mode in [
+        Mode::Lost,
+        Mode::Unavailable(503),
+        Mode::Unavailable(502),
+        Mode::Silent,
+    ] {
         let (server, gate, client) = Server::start();
         server.set(mode);
         let work = tokio::spawn(async move { calls(&client, 500).await });
@@ -84,11 +96,18 @@ async fn all_calls_wait_while_the_server_is_away_and_go_on_within_half_a_second_
         server.requests();
         sleep(Duration::from_secs(100)).await;
         let requests = server.requests();
-        assert!((200..=300).contains(&requests), "{mode:?}: {requests} attempts in 100 s");
+        assert!(
+            (200..=300).contains(&requests),
+            "{mode:?}: {requests} attempts in 100 s"
+        );
         server.set(Mode::Well);
         let back = Instant::now();
         work.await.unwrap();
-        assert!(back.elapsed() <= Duration::from_millis(500), "{mode:?}: {:?}", back.elapsed());
+        assert!(
+            back.elapsed() <= Duration::from_millis(500),
+            "{mode:?}: {:?}",
+            back.elapsed()
+        );
         assert!(server.requests() <= 502, "each call once, and an attempt");
     }
 }
@@ -158,7 +177,10 @@ async fn a_silent_server_is_away_after_ten_seconds_and_an_attempt() {
     server.set(Mode::Well);
     sleep(Duration::from_millis(500)).await;
     assert!(gate.is_open());
-    assert!(matches!(stuck.await.unwrap(), Err(CallError::Timeout(_))), "its answer never came");
+    assert!(
+        matches!(stuck.await.unwrap(), Err(CallError::Timeout(_))),
+        "its answer never came"
+    );
 }
 
 #[tokio::test(start_paused = true)]
