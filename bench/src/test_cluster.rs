@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Service};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program};
+use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program, Relay, Traffic};
 use training_operator_testing::operators;
 use training_operator_testing::usage::{Usage, find};
 
 use crate::floor;
-use crate::relay::{Relay, Traffic};
 use crate::timelines::Figures;
 use crate::work::{Contender, Kind};
 
@@ -31,7 +30,7 @@ pub(crate) struct TestCluster {
     pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
     /// The flags that select the operator's kinds of jobs.
     pub(crate) schemes: Vec<String>,
-    relay: Relay,
+    pub(crate) relay: Relay,
     contender: Contender,
     in_flight: usize,
     operator: Option<Background>,
@@ -58,7 +57,7 @@ impl TestCluster {
         plane.install_crds().await;
         let mut cluster = Self {
             namespace: plane.namespace("load").await,
-            relay: Relay::start(&plane).await,
+            relay: plane.relay(&plane.kubeconfig()).await,
             plane,
             contender,
             in_flight,
@@ -134,6 +133,15 @@ impl TestCluster {
 
     pub(crate) fn operator_pid(&self) -> i32 {
         self.operator().pid().as_raw_nonzero().get()
+    }
+
+    /// Returns the number of stored events with this reason.
+    pub(crate) async fn events(&self, reason: &str) -> usize {
+        let events = Api::<Event>::namespaced(self.plane.client(), &self.namespace);
+        let list = events.list(&ListParams::default()).await.unwrap();
+        list.iter()
+            .filter(|event| event.reason.as_deref() == Some(reason))
+            .count()
     }
 
     /// Returns the resident memory of the contender in MiB.
