@@ -7,7 +7,6 @@ use kube::core::Status;
 use tokio::time::timeout;
 
 use crate::backoff::MAX_WAIT;
-use crate::gate::Away;
 
 /// The error of an API call without a usable response.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +66,11 @@ impl CallError {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
 }
+
+/// The error of a call that was not sent, or was lost, because the server is away.
+#[derive(Debug, thiserror::Error)]
+#[error("the API server is away")]
+pub(crate) struct Away;
 
 /// Returns the server's own message without the client's wrapping, or the client's if the server sent none. For a request
 /// that did not reach the server, it is the innermost cause, such as a refused connection.

@@ -19,7 +19,7 @@ use tower::util::ServiceExt;
 use tower::{BoxError, Layer, Service};
 
 use crate::backoff::{MAX_WAIT, millis};
-use crate::call::innermost;
+use crate::call::{Away, innermost};
 
 mod state;
 
@@ -69,11 +69,6 @@ struct Shared {
     state: Mutex<State>,
     phase: watch::Sender<Phase>,
 }
-
-/// The error of a call that was not sent, or was lost, because the server is away.
-#[derive(Debug, thiserror::Error)]
-#[error("the API server is away")]
-pub(crate) struct Away;
 
 impl Default for Gate {
     fn default() -> Self {

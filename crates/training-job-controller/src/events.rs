@@ -79,7 +79,7 @@ pub(super) struct Recorder {
 
 #[derive(Default)]
 struct Waiting {
-    /// Ordered by number.
+    /// Ordered by number, so that an event can be put back at its place.
     events: VecDeque<QueuedEvent>,
     next_number: u64,
     /// Repetitions, and events that are sent again, with their due times.
