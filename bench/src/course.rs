@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use training_job_testbed::cluster::Link;
+use tokio::time::sleep;
 use training_operator_testing::usage::age;
 
 use crate::driver::Driver;
@@ -27,7 +26,6 @@ pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> 
         Course::Idle(time) => idle(&cluster, &mut driver, work.jobs, time).await,
         Course::Beside => beside(&cluster, &mut driver, work.jobs).await,
         Course::Kinds => kinds(&mut cluster).await,
-        Course::Away(time) => away(&cluster, &mut driver, work.jobs, time).await,
         Course::Processes => unreachable!("its pods are not played"),
     }
 }
@@ -148,85 +146,6 @@ async fn beside(cluster: &TestCluster, driver: &mut Driver, large: Jobs) -> (Fig
     }
     figures.insert("large_had".to_owned(), large_had as f64);
     (figures, calls)
-}
-
-/// Measures what an operator does while the API server is away in each way, with jobs that are being created.
-async fn away(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, time: Duration) -> (Figures, Figures) {
-    let mark = cluster.mark();
-    let mut figures = Figures::new();
-    let counts = || {
-        let connections = cluster.relay.traffic().connections + refused_connections();
-        [connections, cluster.operator().text().lines().count()]
-    };
-    for link in Link::AWAY {
-        let name = format!("{link:?}").to_lowercase();
-        driver.submit(jobs, (0..jobs.count).map(|n| format!("{name}{n}")));
-        let is_of = |job: &str| job.starts_with(&name);
-        driver
-            .until("a tenth of the jobs to have pods", |timelines| {
-                let made = timelines
-                    .jobs
-                    .iter()
-                    .filter(|(job, timeline)| is_of(job) && timeline.is_made());
-                made.count() >= jobs.count / 10
-            })
-            .await;
-        cluster.relay.set(link);
-        let (end, mut before, mut most) = (Instant::now() + time, counts(), [0, 0]);
-        while Instant::now() < end {
-            driver.play(Duration::from_secs(1)).await;
-            let now = counts();
-            most = [0, 1].map(|n| most[n].max(now[n] - before[n]));
-            before = now;
-        }
-        cluster.relay.set(Link::Up);
-        let up = Instant::now();
-        let first = |driver: &Driver| {
-            let made = driver.timelines.jobs.values().flat_map(|timeline| &timeline.made);
-            made.copied().filter(|made| *made > up).min()
-        };
-        driver
-            .until("all jobs to succeed", |timelines| timelines.all(has_succeeded))
-            .await;
-        let back = first(driver).map_or(0.0, |first| (first - up).as_secs_f64());
-        figures.insert(format!("{name}_connections"), most[0] as f64);
-        figures.insert(format!("{name}_lines"), most[1] as f64);
-        figures.insert(format!("{name}_back"), back);
-        figures.insert(format!("{name}_done"), up.elapsed().as_secs_f64());
-        eprintln!(
-            "        {name}: at most {} connections and {} log lines a second; the first pod after {back:.2} s, all jobs after {:.1} s",
-            most[0],
-            most[1],
-            up.elapsed().as_secs_f64()
-        );
-    }
-    let log = cluster.operator().text();
-    for what in [
-        "failed to send an event",
-        "failed to reconcile",
-        "a watch failed",
-        "is away",
-        "is back",
-    ] {
-        figures.insert(what.replace(' ', "_"), log.matches(what).count() as f64);
-        eprintln!("        {what}: {} log lines", log.matches(what).count());
-    }
-    let ended = cluster.events("MXJobSucceeded").await;
-    let lost = (jobs.count * Link::AWAY.len()) as f64 - ended as f64;
-    eprintln!("        events of the ends of jobs that were lost: {lost}");
-    figures.insert("events_lost".to_owned(), lost);
-    let (more, calls) = cluster.since(&mark, jobs.count * Link::AWAY.len());
-    figures.extend(more);
-    (figures, calls)
-}
-
-/// Returns the number of refused connections of all programs of this machine so far.
-fn refused_connections() -> usize {
-    let text = std::fs::read_to_string("/proc/net/snmp").unwrap();
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let place = names.split(' ').position(|name| name == "AttemptFails").unwrap();
-    values.split(' ').nth(place).unwrap().parse().unwrap()
 }
 
 /// Measures the cost of kinds without jobs.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, Service};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -30,7 +30,7 @@ pub(crate) struct TestCluster {
     pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
     /// The flags that select the operator's kinds of jobs.
     pub(crate) schemes: Vec<String>,
-    pub(crate) relay: Relay,
+    relay: Relay,
     contender: Contender,
     in_flight: usize,
     operator: Option<Background>,
@@ -133,15 +133,6 @@ impl TestCluster {
 
     pub(crate) fn operator_pid(&self) -> i32 {
         self.operator().pid().as_raw_nonzero().get()
-    }
-
-    /// Returns the number of stored events with this reason.
-    pub(crate) async fn events(&self, reason: &str) -> usize {
-        let events = Api::<Event>::namespaced(self.plane.client(), &self.namespace);
-        let list = events.list(&ListParams::default()).await.unwrap();
-        list.iter()
-            .filter(|event| event.reason.as_deref() == Some(reason))
-            .count()
     }
 
     /// Returns the resident memory of the contender in MiB.
