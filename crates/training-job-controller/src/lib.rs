@@ -89,5 +89,6 @@ pub mod process;
 mod tests {
     pub(crate) mod log;
     mod reconcile;
+    mod recorder;
     pub(crate) mod toy;
 }

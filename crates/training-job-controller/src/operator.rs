@@ -12,8 +12,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use kube_follow::CallTimeout;
-use kube_follow::DEFAULT_SILENCE_TIMEOUT;
+use kube_follow::{CallTimeout, DEFAULT_SILENCE_TIMEOUT, Gate};
 use training_job::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
 use training_job::plan::ChildKind;
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
@@ -50,6 +49,8 @@ pub struct Options {
     /// Timeout of one API call; default 30 s. A call that takes longer is abandoned, and the next reconcile finds out
     /// whether it took effect.
     pub call_timeout: Duration,
+    /// The gate of the client, closed while the server is away; by default the client has none, and it is always open.
+    pub gate: Gate,
     /// Time without data after which a watch counts as dead and is restarted; default 130 s. The server is requested
     /// to end the watch a little earlier. An API server sends something each minute: a shorter timeout restarts
     /// healthy watches too, and only detects dead connections sooner.
@@ -73,6 +74,7 @@ impl Default for Options {
             concurrency: 16,
             calls: 16,
             call_timeout: CallTimeout::default().0,
+            gate: Gate::default(),
             watch_timeout: DEFAULT_SILENCE_TIMEOUT,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
@@ -96,7 +98,7 @@ impl Operator {
     /// Creates an operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
-        let calls = CallLimiter::new(options.calls, timeout);
+        let calls = CallLimiter::new(options.calls, timeout, options.gate);
         let context = Context {
             recorder: Recorder::new(client.clone(), calls.clone(), options.metrics.clone()),
             client,

@@ -93,12 +93,12 @@ impl<J: TrainingJob> JobReconciler<J> {
             }
         };
         let failed = match &next {
-            Next::Failed(problem, _) => {
+            Next::Failed(problem, _) if !problem.is_away => {
                 let reason = problem.reason;
                 context.metrics.reconcile_failed(J::FRAMEWORK.name, reason);
                 true
             }
-            Next::Done(_) | Next::Now => false,
+            Next::Failed(..) | Next::Done(_) | Next::Now => false,
         };
         let duration = started.elapsed();
         Span::current().record("duration_ms", millis(duration));

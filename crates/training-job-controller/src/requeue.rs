@@ -35,6 +35,8 @@ pub(super) struct Problem {
     pub(super) reason: ErrorReason,
     /// The delay before the next call that the server requested, if any.
     retry_after: Option<Duration>,
+    /// True if the server is away. The next call waits until it is back, so that the job needs no backoff.
+    pub(super) is_away: bool,
 }
 
 impl Problem {
@@ -43,6 +45,7 @@ impl Problem {
             text: text.into(),
             reason,
             retry_after: None,
+            is_away: false,
         }
     }
 }
@@ -53,6 +56,7 @@ impl From<CallError> for Problem {
             text: error.to_string(),
             reason: Answer::from(&error).error_reason(),
             retry_after: error.retry_after(),
+            is_away: matches!(error, CallError::Away),
         }
     }
 }
@@ -99,6 +103,7 @@ pub(super) fn decide(
                     .iter()
                     .filter_map(|f| f.problem.retry_after())
                     .max(),
+                is_away: failure.problem.is_away(),
             };
             Next::Failed(problem, due)
         }
@@ -127,6 +132,15 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
         }
         Next::Now => {
             state.succeeded();
+            context.queue.add(key.clone());
+        }
+        Next::Failed(problem, _) if problem.is_away => {
+            tracing::debug!(
+                kind,
+                namespace = key.namespace,
+                job = key.name,
+                "waits for the API server"
+            );
             context.queue.add(key.clone());
         }
         Next::Failed(problem, due) => {

@@ -176,6 +176,11 @@ impl ApplyError {
         }
     }
 
+    /// Returns true if the server is away.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, Self::Call(CallError::Away))
+    }
+
     /// Returns the reason of a reconcile that failed with this error.
     pub(super) fn error_reason(&self) -> ErrorReason {
         match self {

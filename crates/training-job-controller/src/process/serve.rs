@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::{Client, Config};
+use kube_follow::Gate;
 use tokio::sync::watch;
 
 use crate::{DynKind, Operator, Options};
@@ -65,7 +66,9 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     } else {
         let builder = client::builder(&config).map_err(ProcessError::Client)?;
         let builder = builder.with_layer(&work.state.metrics.api);
-        work.lead(builder.with_layer(&RetryAfter).build()).await;
+        let gate = Gate::new(identity());
+        let client = builder.with_layer(&gate).with_layer(&RetryAfter).build();
+        work.lead(client, &gate).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -93,14 +96,16 @@ impl Work<'_> {
             flags.leader_election_renew_deadline,
         );
         self.state.stand_by(fence.clone());
-        let client = || {
-            let builder = client::builder(&config).map_err(ProcessError::Client);
-            let builder = builder?.with_layer(&self.state.metrics.api);
-            Ok::<_, ProcessError>(builder.with_layer(&RetryAfter).with_layer(&fence).build())
+        let builder = || {
+            let builder = client::builder(&config).map_err(ProcessError::Client)?;
+            Ok::<_, ProcessError>(builder.with_layer(&self.state.metrics.api).with_layer(&fence))
         };
-        // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
-        // connection of theirs.
-        let (client, for_lease) = (client()?, client()?);
+        // A write that waited at the gate passes the fence when it is sent.
+        let gate = Gate::new(&identity);
+        let client = builder()?.with_layer(&gate).with_layer(&RetryAfter).build();
+        // The lease has a client of its own, so that a renewal waits neither behind other calls nor at the gate, nor for
+        // a dead connection of theirs.
+        let for_lease = builder()?.with_layer(&RetryAfter).build();
         let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)
@@ -110,7 +115,7 @@ impl Work<'_> {
             let term = election.with_lease(async {
                 leads.send_replace(true);
                 self.state.metrics.lease_acquired();
-                self.lead(client.clone()).await;
+                self.lead(client.clone(), &gate).await;
             });
             let give_up = async {
                 self.stop.clone().stopped().await;
@@ -134,7 +139,7 @@ impl Work<'_> {
         }
     }
 
-    async fn lead(&self, client: Client) {
+    async fn lead(&self, client: Client, gate: &Gate) {
         let threads = usize::from(self.flags.controller_threads);
         let mut settings = Settings::default();
         settings.restart_scope = self.flags.default_restart_scope.map(Into::into);
@@ -149,6 +154,7 @@ impl Work<'_> {
             settings,
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
+            gate: gate.clone(),
             metrics: self.state.metrics.operator.clone(),
             permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
             finished_jobs: self.flags.finished_jobs.clone(),
