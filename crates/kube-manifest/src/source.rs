@@ -42,7 +42,8 @@ impl Source {
 /// few are in memory at a time.
 ///
 /// `-` is standard input. A directory stands for all manifests in it and below it ([`manifests_below`]). An argument
-/// `REV:path` that is not a file names a file or a directory of a git revision, which is read by running `git`. An
+/// `REV:path` that is not a file names a file or a directory of a git revision, which is read by running `git`; as in
+/// git, the path is from the repository's root unless it begins with `.` or `..`. An
 /// argument that cannot be read is returned as a source whose text is an error.
 pub fn sources(arguments: &[PathBuf]) -> impl Iterator<Item = Source> {
     let arguments = arguments.iter().enumerate();
@@ -54,12 +55,17 @@ pub fn sources(arguments: &[PathBuf]) -> impl Iterator<Item = Source> {
     })
 }
 
-/// Returns true if an argument names nothing: a file that does not exist, or a path that a git revision lacks. Returns
-/// false for a revision that does not exist.
-pub fn is_missing(argument: &Path) -> bool {
+/// Returns true if an argument names nothing: a file that does not exist, or a path that a git revision lacks and that
+/// is in the working tree or in `other`. Returns false for a revision that does not exist, for the name of a revision
+/// without a path, and for a path that may be misspelled.
+pub fn is_missing(argument: &Path, other: &Path) -> bool {
     let name = argument.display().to_string();
     let is_file = argument == Path::new("-") || argument.exists();
-    !is_file && (!revision::may_be_revision(&name) || revision::lacks(&name))
+    !is_file
+        && match revision::may_be_revision(&name) {
+            true => revision::lacks(&name, &other.display().to_string()),
+            false => !revision::is_revision(&name),
+        }
 }
 
 fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
@@ -89,6 +95,12 @@ fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
                 Ok(files) => Box::new(files.into_iter()),
                 Err(error) => only(name, Err(error)),
             }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && revision::is_revision(&name) => {
+            let remedy = format!(
+                "no such file, but a git revision; write {name}:PATH, or {name}:. for this directory"
+            );
+            only(name, Err(io::Error::other(remedy)))
         }
         bytes => only(name, bytes),
     }

@@ -80,7 +80,10 @@ impl<'a> Log<'a> {
     /// Reports an error that `validate` found in the new object.
     pub(super) fn rejected(&mut self, finding: Finding) {
         let remedy = match is_unknown(&finding) {
-            true => format!("{}, or remove the field with --lossy", finding.remedy),
+            true if finding.remedy.starts_with("move it") => {
+                format!("{}, or remove the field with --lossy", finding.remedy)
+            }
+            true => "remove the field with --lossy".to_owned(),
             false => finding.remedy,
         };
         self.findings.push(Finding {

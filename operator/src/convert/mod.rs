@@ -11,6 +11,7 @@ mod mpi;
 mod mxnet;
 mod paddle;
 mod policies;
+mod ssh;
 mod template;
 mod tree;
 mod unknown;

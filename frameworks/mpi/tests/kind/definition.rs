@@ -1,6 +1,7 @@
 //! Checks that the definition and `validate` report the same errors.
 
-use training_job::{Settings, validate};
+use serde_json::json;
+use training_job::{Settings, render, validate};
 use training_job_mpi::MPIJob;
 use training_job_testbed::PlanHarness;
 use training_job_testing::check_definition;
@@ -27,5 +28,49 @@ fn a_name_may_have_63_characters() {
         w.edit(|job| job.metadata.name = Some("a".repeat(length)));
         let errors = validate(&w.job, &Settings::default()).err().unwrap_or_default();
         assert_eq!(errors.to_string(), error);
+    }
+}
+
+#[test]
+fn a_launcher_that_uses_ssh_gets_a_warning_for_each_use() {
+    let at = "spec.mpiReplicaSpecs.Launcher.template.spec";
+    for (container, paths) in [
+        (json!({"command": ["mpirun", "train", "sshd_config"]}), vec![]),
+        (
+            json!({"command": ["sh", "-c"], "args": ["until ssh $h true; do sleep 1; done; mpirun --mca plm_rsh_agent ssh a"]}),
+            vec!["command", "command"],
+        ),
+        (json!({"args": ["ssh", "a", "true"]}), vec!["args"]),
+        (
+            json!({"env": [{"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "ssh"}]}),
+            vec!["env"],
+        ),
+        (
+            json!({"env": [{"name": "OMPI_MCA_plm_rsh_agent", "value": "ssh"}]}),
+            vec!["env[0]"],
+        ),
+    ] {
+        let mut w = PlanHarness::<MPIJob>::with("Launcher=1:Never Worker=2:Never", "");
+        w.edit(|job| {
+            let launcher = job
+                .spec
+                .mpi_replica_specs
+                .get_mut("Launcher")
+                .unwrap()
+                .as_mut()
+                .unwrap();
+            let first = &mut launcher.template.spec.as_mut().unwrap().containers[0];
+            first.command = serde_json::from_value(container["command"].clone()).unwrap();
+            first.args = serde_json::from_value(container["args"].clone()).unwrap();
+            first.env = serde_json::from_value(container["env"].clone()).unwrap();
+        });
+        let valid = validate(&w.job, &Settings::default()).unwrap();
+        let found = render::warnings(&valid);
+        let found: Vec<&str> = found.iter().map(|warning| &*warning.path).collect();
+        let expected: Vec<String> = paths
+            .iter()
+            .map(|path| format!("{at}.containers[0].{path}"))
+            .collect();
+        assert_eq!(found, expected, "{container}");
     }
 }
