@@ -40,6 +40,7 @@
 mod api_metrics;
 mod client;
 mod cluster;
+mod credentials;
 mod exposition;
 mod fence;
 mod flags;
@@ -47,6 +48,7 @@ mod http;
 mod logs;
 mod process_metrics;
 mod program;
+mod proxy;
 mod resource_usage;
 mod retry_after;
 mod rules;
@@ -61,7 +63,8 @@ use crate::DynKind;
 use training_job::admission::DefinitionError;
 use training_job::job::SettingDefinition;
 
-pub use cluster::{ClusterConfigError, cluster_config};
+pub use client::client;
+pub use cluster::{ClusterConfig, ClusterConfigError, ClusterFlags, cluster_config};
 pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
@@ -173,11 +176,8 @@ pub enum ProcessError {
         error: io::Error,
     },
     /// The address or the credentials of the cluster cannot be read.
-    #[error("failed to find a cluster: {0}; set --kubeconfig or KUBECONFIG")]
-    Config(String),
-    /// The client for the cluster cannot be created.
-    #[error("failed to create a client for the cluster: {0}")]
-    Client(#[source] kube::Error),
+    #[error("failed to find a cluster: {0}")]
+    Cluster(#[from] ClusterConfigError),
     /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),

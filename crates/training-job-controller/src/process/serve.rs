@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
-use kube::{Client, Config};
+use kube::Client;
 use tokio::sync::watch;
 
 use crate::{DynKind, Operator, Options};
 use training_job::job::{GangScheduler, Settings};
 
-use super::cluster::{cluster_config, fallback};
+use super::client::{Versions, no_answer, refusal};
+use super::cluster::{ClusterConfig, ClusterFlags, cluster_config, fallback};
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::http::Readiness;
@@ -27,7 +28,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     check_controllers(&kinds)?;
     check_election(flags)?;
     let stop = Stop::on_signals()?;
-    let config = config(flags).await?;
+    let cluster = cluster(flags).await?;
     let state = State::default();
     let registry = state.metrics.registry(program());
     let names: Vec<&str> = kinds.iter().map(DynKind::name).collect();
@@ -61,9 +62,9 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         stop,
     };
     if flags.leader_elect {
-        work.by_election(config).await?;
+        work.by_election(cluster).await?;
     } else {
-        let builder = client::builder(&config).map_err(ProcessError::Client)?;
+        let builder = client::builder(&cluster, Versions::All)?;
         let builder = builder.with_layer(&work.state.metrics.api);
         work.lead(builder.with_layer(&RetryAfter).build()).await;
     }
@@ -80,12 +81,12 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Runs the operator while this process holds the lease, and stands by otherwise.
-    async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
+    async fn by_election(&self, cluster: ClusterConfig) -> Result<(), ProcessError> {
         let flags = self.flags;
         let namespace = flags.leader_election_namespace.clone();
         let namespace = namespace
             .or_else(|| fallback("MY_POD_NAMESPACE"))
-            .unwrap_or_else(|| config.default_namespace.clone());
+            .unwrap_or_else(|| cluster.config.default_namespace.clone());
         let identity = identity();
         let fence = Fence::new(
             &namespace,
@@ -93,14 +94,13 @@ impl Work<'_> {
             flags.leader_election_renew_deadline,
         );
         self.state.stand_by(fence.clone());
-        let client = || {
-            let builder = client::builder(&config).map_err(ProcessError::Client);
-            let builder = builder?.with_layer(&self.state.metrics.api);
-            Ok::<_, ProcessError>(builder.with_layer(&RetryAfter).with_layer(&fence).build())
-        };
+        let builder = client::builder(&cluster, Versions::All)?.with_layer(&self.state.metrics.api);
+        let client = builder.with_layer(&RetryAfter).with_layer(&fence).build();
         // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
-        // connection of theirs.
-        let (client, for_lease) = (client()?, client()?);
+        // connection of theirs. k8s-controller would take refused credentials for missing permissions.
+        let builder = client::builder(&cluster, Versions::All)?.with_layer(&refusal(&cluster, no_answer));
+        let builder = builder.with_layer(&self.state.metrics.api);
+        let for_lease = builder.with_layer(&RetryAfter).with_layer(&fence).build();
         let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)
@@ -225,17 +225,18 @@ fn permissions_remedy(namespace: Option<&str>) -> String {
 
 async fn config(flags: &Flags) -> Result<Config, ProcessError> {
     // The operator makes all retries, per job and with bounds.
-    let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
-    let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
+    let mut cluster = cluster_config(&ClusterFlags::new(flags.kubeconfig.as_deref(), None)).await?;
     let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
     // A name that is not a valid header value is left out.
     if let Ok(agent) = agent.parse() {
-        config.headers.push((USER_AGENT, agent));
+        cluster.config.headers.push((USER_AGENT, agent));
     }
-    Ok(config)
+    Ok(cluster)
 }
 
-/// Returns a unique name for this candidate: the name of the pod or the host, and a random number.
+/// Returns the name of this candidate: the name of the pod or the host, and the UID of the pod, so that the next process
+/// of the pod takes its own lease at once. A container starts only when the one before it has ended. Without the UID, a
+/// random number makes the name unique.
 fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
     let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));

@@ -13,6 +13,7 @@ use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
+use training_job_controller::process::ClusterFlags;
 
 use super::pod_output::{note, print_event};
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
@@ -110,7 +111,8 @@ pub(super) async fn run(args: &Args, kinds: &Kinds) -> anyhow::Result<ExitCode> 
     let config = args.processes.node_config(args.workdir.clone(), kinds)?;
     let mut signals = Signals::listen()?;
     let name = args.name.clone().unwrap_or_else(default_node_name);
-    let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let flags = ClusterFlags::new(args.kubeconfig.as_deref(), args.context.as_deref());
+    let (client, server) = cluster::client(&flags).await?;
     let lock = lock::acquire(&server, &name)?;
     ensure!(
         lock.is_some(),
