@@ -8,7 +8,7 @@ use training_job_cli::{History, Install, Kinds, Manual, Review, exit};
 use training_job_cli::{Kubectl, Local};
 use training_job_controller::process::Program;
 
-use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
+use crate::installation::OPTIONAL_KINDS;
 use crate::kinds::kinds;
 use crate::{convert, new_kind, remote_shell, run, smoke_test};
 use training_job_cli::help;

@@ -87,7 +87,7 @@ pub enum Install {
     },
 }
 
-/// The kinds of an installation.
+/// The kinds of an installation, or of a local cluster.
 #[derive(Debug, clap::Args)]
 pub struct InstalledKinds {
     /// Kind of job; can be repeated.
@@ -102,7 +102,7 @@ fn kind_help() -> String {
 
 impl InstalledKinds {
     /// Returns the named kinds. Without names, returns all kinds but the optional ones.
-    fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Arc<Kind>>, Failure> {
+    pub(crate) fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Arc<Kind>>, Failure> {
         let named: Vec<&Arc<Kind>> = self
             .names
             .iter()

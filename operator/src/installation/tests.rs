@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use training_job_cli::doctor::{ClusterState, KeptHistory, MissingPermission, findings, observations, text};
 use training_job_controller::process::{program, rules};
 
-use super::{KINDS_OF_2017, installation};
+use super::{OPTIONAL_KINDS, installation};
 use crate::kinds::kinds;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn healthy_cluster() -> ClusterState {
     let kinds = kinds();
     crate::cli::program(&kinds).install();
-    let runs = |kind: &&std::sync::Arc<training_job_cli::Kind>| !KINDS_OF_2017.contains(&kind.name());
+    let runs = |kind: &&std::sync::Arc<training_job_cli::Kind>| !OPTIONAL_KINDS.contains(&kind.name());
     let definitions = kinds.iter().filter(runs).map(|kind| {
         let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
         let stored = definition["spec"]["versions"][0]["name"].clone();

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject};
 
 use crate::check::Job;
-use crate::cluster::{run_with_client, with_timeout};
+use crate::cluster::{is_unserved, run_with_client, unserved, with_timeout};
 use crate::exit::Failure;
 use crate::kinds::Kinds;
 
@@ -42,10 +42,11 @@ async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -
     };
     let origin = format!("{} {namespace}/{name}", kind.name());
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind.resource);
-    let stored = with_timeout(api.get_opt(name))
-        .await
-        .and_then(|response| Ok(response?));
-    let Some(stored) = stored.with_context(|| origin.clone())? else {
+    let stored = match with_timeout(api.get_opt(name)).await? {
+        Err(error) if is_unserved(&error) => bail!("{origin}: {}", unserved(&kind.resource)),
+        stored => stored.with_context(|| origin.clone())?,
+    };
+    let Some(stored) = stored else {
         bail!(
             "{origin} does not exist; list the jobs with: kubectl get {}",
             kind.resource.plural

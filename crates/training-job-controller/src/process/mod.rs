@@ -107,11 +107,11 @@ fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
 }
 
 /// Returns the kinds with these names. Without names, returns all kinds but those that must be named.
-fn enabled(kinds: &[DynKind], names: &[String], opt_in: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
+fn enabled(kinds: &[DynKind], names: &[String], optional: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
     let named = names.iter().map(|name| kind_named(kinds, name));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let is_enabled = |kind: &&DynKind| match names.is_empty() {
-        true => !opt_in.contains(&kind.name()),
+        true => !optional.contains(&kind.name()),
         false => named.contains(&kind.name()),
     };
     Ok(kinds.iter().filter(is_enabled).cloned().collect())

@@ -47,7 +47,6 @@ impl Program {
             version: None,
             kind_names: Vec::new(),
             settings: Vec::new(),
-            opt_in_kinds: &[],
             optional_kinds: &[],
         }
     }
@@ -109,7 +108,7 @@ pub(super) fn enable_scheme_help() -> String {
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();
-    let default = all_kinds_but(program().opt_in_kinds);
+    let default = all_kinds_but(program().optional_kinds);
     format!("Kind of job to run{example}; can be repeated [default: {default}]")
 }
 

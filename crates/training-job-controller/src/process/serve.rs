@@ -23,7 +23,7 @@ use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
-    let kinds = enabled(kinds, &flags.enable_scheme, program().opt_in_kinds)?;
+    let kinds = enabled(kinds, &flags.enable_scheme, program().optional_kinds)?;
     kinds.iter().try_for_each(check_kind)?;
     check_controllers(&kinds)?;
     check_election(flags)?;
