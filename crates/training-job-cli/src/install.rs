@@ -250,13 +250,15 @@ fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {
     let name = &program().name;
     let labels = json!({"app.kubernetes.io/name": name});
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": 5, "timeoutSeconds": 3});
+    let variable =
+        |name: &str, field: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}});
     let flags = ["run", "--leader-elect"].map(str::to_owned);
     let arguments: Vec<String> = flags.into_iter().chain(enabled).collect();
     let container = json!({
         "name": "operator",
         "image": image,
         "args": arguments,
-        "env": [{"name": "MY_POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "env": [variable("MY_POD_NAMESPACE", "metadata.namespace"), variable("MY_POD_UID", "metadata.uid")],
         "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),

@@ -241,7 +241,8 @@ fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
     let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));
     let host = host.unwrap_or_else(|| program().name.clone());
-    format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
+    let random = || format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+    format!("{host}_{}", fallback("MY_POD_UID").unwrap_or_else(random))
 }
 
 /// Checks the flags of the election, because the library panics on inconsistent durations.
