@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::api_metrics::ApiMetrics;
 use super::exposition::{MetricDescription, describe, to_text_format};
+use super::logs;
 use super::program::Program;
 use super::resource_usage::ResourceUsage;
 use crate::Metrics;
@@ -85,6 +86,11 @@ impl ProcessMetrics {
             "lease_changes", // training_operator_lease_changes_total
             "Number of times that this process acquired or lost the lease",
             self.lease_changes.clone(),
+        );
+        own.register(
+            "log_lines_lost", // training_operator_log_lines_lost_total
+            "Number of log lines that could not be written to standard error",
+            logs::lost(),
         );
         own.register(
             "build", // training_operator_build_info
