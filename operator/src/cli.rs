@@ -17,6 +17,9 @@ use training_job_cli::help;
 /// time.
 const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 
+/// The namespace of the manifests' overlays.
+const NAMESPACE: &str = "kubeflow";
+
 const HELP: &str = "\
 Examples:
   training-operator validate jobs/
@@ -80,7 +83,7 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
     let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
     program.version = Some(env!("CARGO_PKG_VERSION"));
     LEASE.clone_into(&mut program.lease);
-    program.opt_in_kinds = &KINDS_OF_2017;
+    NAMESPACE.clone_into(&mut program.namespace);
     program.optional_kinds = &OPTIONAL_KINDS;
     program
 }

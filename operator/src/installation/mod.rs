@@ -33,8 +33,6 @@ pub(crate) fn installation() -> Installation {
     installation.apply_definition = |kind| format!("apply it with: {APPLY} crds{}", folder(kind));
     installation.take_over_definition =
         |kind| format!("apply it with: {APPLY} manifests/takeover{}", folder(kind));
-    installation.apply_role =
-        || "apply the role of manifests/base and those of the components for its other kinds".to_owned();
     installation.apply_reader_role =
         || "bind yourself to the ClusterRole of manifests/doctor, or run doctor as another user".to_owned();
     installation.install = || "apply one of manifests/overlays".to_owned();

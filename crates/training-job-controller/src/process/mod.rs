@@ -70,7 +70,7 @@ pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use process_metrics::metric_descriptions;
 pub use program::{Program, all_kinds_but, program, variable};
-pub use rules::rules;
+pub use rules::{grant_command, rules};
 pub use settings::SettingFlags;
 
 /// Checks the declarations of a kind's author.

@@ -79,7 +79,7 @@ impl ProcessMetrics {
         self.api.register(own);
         own.register(
             "leader", // training_operator_leader
-            "1 while this process reconciles jobs, 0 while it is a standby",
+            "1 while this process reconciles jobs, 0 while it is a standby or lacks the first lists",
             self.leading.clone(),
         );
         own.register(

@@ -18,6 +18,7 @@ use super::http::Readiness;
 use super::process_metrics::{ProcessMetrics, VERSION};
 use super::program::program;
 use super::retry_after::RetryAfter;
+use super::rules::grant_command;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
 
@@ -60,6 +61,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         kinds,
         state,
         stop,
+        account: cluster.service_account(),
     };
     if flags.leader_elect {
         work.by_election(cluster).await?;
@@ -77,6 +79,8 @@ struct Work<'a> {
     kinds: Vec<DynKind>,
     state: State,
     stop: Stop,
+    /// The namespace and the name of the service account, if the credentials are its token.
+    account: Option<(String, String)>,
 }
 
 impl Work<'_> {
@@ -134,6 +138,17 @@ impl Work<'_> {
         }
     }
 
+    /// Returns the command that grants this operator what it needs.
+    fn permissions_remedy(&self) -> String {
+        let Some((namespace, account)) = &self.account else {
+            return "grant them to its user".to_owned();
+        };
+        format!(
+            "run: {}",
+            grant_command(namespace, account, self.kinds.iter().map(DynKind::name))
+        )
+    }
+
     async fn lead(&self, client: Client) {
         let threads = usize::from(self.flags.controller_threads);
         let mut settings = Settings::default();
@@ -150,7 +165,7 @@ impl Work<'_> {
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
             metrics: self.state.metrics.operator.clone(),
-            permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
+            permissions_remedy: self.permissions_remedy(),
             finished_jobs: self.flags.finished_jobs.clone(),
             ..Options::default()
         };
@@ -165,8 +180,18 @@ impl Work<'_> {
             namespace = self.flags.namespace,
             "running jobs"
         );
-        self.state.lead(operator.ready());
-        operator.run_until(self.stop.clone().stopped()).await;
+        let mut ready = operator.ready();
+        self.state.lead(ready.clone());
+        let count = async {
+            if ready.wait_for(|is_ready| *is_ready).await.is_ok() {
+                self.state.metrics.leads();
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = operator.run_until(self.stop.clone().stopped()) => {},
+            () = count => {},
+        }
     }
 }
 
@@ -191,7 +216,6 @@ impl State {
     }
 
     fn lead(&self, ready: watch::Receiver<bool>) {
-        self.metrics.leads();
         *self.lock() = Leadership::Leading(ready);
     }
 
@@ -216,14 +240,7 @@ impl State {
     }
 }
 
-/// Returns the remedy for missing permissions of an operator for this namespace, or for all.
-fn permissions_remedy(namespace: Option<&str>) -> String {
-    let namespace = namespace.filter(|namespace| !namespace.is_empty());
-    let flag = namespace.map(|n| format!(" --namespace {n}")).unwrap_or_default();
-    format!("apply the role that `{} rbac{flag}` prints", program().name)
-}
-
-async fn config(flags: &Flags) -> Result<Config, ProcessError> {
+async fn cluster(flags: &Flags) -> Result<ClusterConfig, ProcessError> {
     // The operator makes all retries, per job and with bounds.
     let mut cluster = cluster_config(&ClusterFlags::new(flags.kubeconfig.as_deref(), None)).await?;
     let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
