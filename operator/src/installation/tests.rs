@@ -185,6 +185,39 @@ fn a_deployment_without_replicas_is_ignored() {
     );
 }
 
+/// The status of the Deployment may say for minutes that all is well.
+#[test]
+fn an_operator_that_does_not_lead_is_an_error_and_so_are_jobs_that_it_has_not_seen() {
+    let mut state = healthy_cluster();
+    let elects = json!(["run", "--leader-elect"]);
+    state.deployments[0] = deployment("training-operator", "training-operator:1", elects);
+    let mut unseen = job("unseen", json!({}), json!(null));
+    unseen["metadata"]["creationTimestamp"] = "2026-01-01T00:58:00Z".into();
+    let mut elsewhere = unseen.clone();
+    elsewhere["spec"] = json!({"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}});
+    state.jobs.extend([unseen, elsewhere]);
+    let problem = "jobs: error: no operator has seen them for more than a minute: ns/unseen; check that";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    assert!(report(&state).contains("errors: 1, "), "{}", report(&state));
+
+    state.leases[0]["spec"]["leaseDurationSeconds"] = 15.into();
+    assert!(report(&state).contains("errors: 1, "), "{}", report(&state));
+    state.leases[0]["spec"]["renewTime"] = "2026-01-01T00:57:31Z".into();
+    let problem =
+        "error: renewed 149 s ago and lasts 15 s, so its holder has ended and no jobs run; see the pods";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    state.leases.clear();
+    let problem =
+        "error: no process holds it, so no jobs run; see the pods and the log: kubectl --namespace kubeflow";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    state.deployments[0]["spec"]["replicas"] = 0.into();
+    assert!(
+        !report(&state).contains("no process holds it"),
+        "{}",
+        report(&state)
+    );
+}
+
 #[test]
 fn jobs_that_wait_for_long_are_listed_with_the_reason() {
     let mut state = healthy_cluster();
