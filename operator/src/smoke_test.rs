@@ -123,14 +123,29 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
     let namespace = created.namespace().unwrap_or_default();
     println!("{} {namespace}/{name}: created", resource.kind);
     let ended = tokio::time::timeout(arguments.timeout, until_ended(&api, &name)).await;
+    let last = match ended {
+        Ok(_) => None,
+        Err(_) => with_timeout(api.get_opt(&name))
+            .await
+            .and_then(|read| Ok(read?))
+            .unwrap_or(None),
+    };
     let deleted = with_timeout(api.delete(&name, &DeleteParams::background())).await;
     let outcome = match ended {
         Ok(outcome) => outcome?,
         Err(_) => {
+            let waits = last
+                .as_ref()
+                .map(|job| text(&job.data["status"]["waitingReason"]));
+            let waits = waits
+                .filter(|reason| !reason.is_empty())
+                .map(|reason| format!(" ({reason})"));
             println!(
-                "{} {namespace}/{name}: did not end in time; training-operator doctor checks the installation",
-                resource.kind
+                "{} {namespace}/{name}: did not end in time{}; training-operator doctor checks the installation",
+                resource.kind,
+                waits.unwrap_or_default()
             );
+            last.iter().for_each(print_cause);
             Outcome::Failed
         }
     };
@@ -165,12 +180,26 @@ async fn until_ended(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<Out
             println!("{}: {}", text(&condition["type"]), text(&condition["message"]));
             match text(&condition["type"]) {
                 "Succeeded" => return Ok(Outcome::Succeeded),
-                "Failed" => return Ok(Outcome::Failed),
+                "Failed" => {
+                    print_cause(&job);
+                    return Ok(Outcome::Failed);
+                }
                 _ => {}
             }
         }
     }
     bail!("the watch ended")
+}
+
+/// Prints the cause of a failure with the last lines of its container, because the job and its pods are deleted next.
+fn print_cause(job: &DynamicObject) {
+    let failure = &job.data["status"]["failure"];
+    if let Some(summary) = failure["summary"].as_str() {
+        println!("cause: {summary}");
+        text(&failure["message"])
+            .lines()
+            .for_each(|line| println!("  {line}"));
+    }
 }
 
 fn text(value: &Value) -> &str {

@@ -38,6 +38,13 @@ pub(crate) struct ObservedJob {
     pub(crate) now: Timestamp,
 }
 
+impl ObservedJob {
+    /// Returns true if the user may not list a resource, so that nothing is known about its objects.
+    pub(crate) fn is_forbidden(&self, resource: &str) -> bool {
+        self.forbidden.contains(&resource)
+    }
+}
+
 /// The objects to read in addition to the job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {

@@ -118,8 +118,8 @@ fn pods_of(
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.
-const PROBLEMS: &str = "warn,kube_client=off";
+/// Log lines of what goes wrong. The callers report failed connections and the events of jobs, so those lines are off.
+const PROBLEMS: &str = "warn,kube_client=off,training_job_controller::events=error";
 
 /// Runs an asynchronous command, with these logs on standard error unless RUST_LOG is set.
 fn block_on(

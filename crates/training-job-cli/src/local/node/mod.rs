@@ -33,6 +33,8 @@ jobs on this machine. The program is the scheduler and the kubelet of its node:
   assigns to it. These must tolerate the taint training.kubeflow.org/node-agent:NoSchedule.
 * Images are not pulled: the containers' commands run on this machine, as your user. Every user who
   may create pods in the cluster can run programs on this machine.
+* It serves no logs to the API server: read them here, or in the files of --keep-logs. `kubectl logs`
+  and `kubectl training logs` end with an error.
 * It needs permission to list, watch, get and delete pods, to create pods/binding, to patch
   pods/status, to list services, to get the ConfigMaps and Secrets of pods, and, for its Node
   object, to get, create and delete nodes and to patch nodes/status.
