@@ -10,8 +10,9 @@ use training_job::api::labels::OPERATOR_NAME;
 
 use super::job::{self, JobSide, Rules};
 use super::shape::reduced_to;
+use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
-use crate::cluster::{is_unserved, unserved, with_timeout};
+use crate::cluster::with_timeout;
 use crate::exit::Failure;
 use crate::report::note;
 use crate::write;

@@ -275,7 +275,7 @@ impl Findings {
         self.add(Severity::Error, &object, problem, &remedy);
     }
 
-    /// Reports jobs of which no operator has written a status.
+    /// Reports jobs without a status from any operator.
     fn unseen_jobs(&mut self, state: &ClusterState, kinds: &Kinds) {
         let unseen = unseen_jobs(state, &expected_kinds(state, kinds));
         if !unseen.is_empty() {

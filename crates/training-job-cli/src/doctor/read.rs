@@ -18,7 +18,8 @@ use kube::{Client, Resource};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::cluster::{explained, is_unserved, with_timeout};
+use crate::call_error::{explained, is_unserved};
+use crate::cluster::with_timeout;
 use crate::kinds::Kinds;
 use crate::story::{OperatorHistory, place};
 

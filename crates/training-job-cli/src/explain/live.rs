@@ -6,8 +6,9 @@ use anyhow::{Context, bail};
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 
+use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
-use crate::cluster::{is_unserved, run_with_client, unserved, with_timeout};
+use crate::cluster::{run_with_client, with_timeout};
 use crate::exit::Failure;
 use crate::kinds::Kinds;
 

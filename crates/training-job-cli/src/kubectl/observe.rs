@@ -13,8 +13,9 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-pub(crate) use crate::cluster::explained;
-use crate::cluster::{is_unserved, unserved, with_timeout};
+pub(crate) use crate::call_error::explained;
+use crate::call_error::{is_unserved, unserved};
+use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 
 use super::connection::Connection;

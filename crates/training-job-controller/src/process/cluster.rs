@@ -339,7 +339,9 @@ async fn of_files(files: &[PathBuf], flags: &ClusterFlags) -> Result<ClusterConf
 /// Returns the problem of a kubeconfig without the name of its file, which some of kube's errors have and some lack.
 fn unreadable(error: KubeconfigError) -> String {
     match error {
-        KubeconfigError::ReadConfig(error, _) => format!("cannot be read: {error}"),
+        KubeconfigError::ReadConfig(error, _) => {
+            format!("cannot be read: {error}; set --kubeconfig or KUBECONFIG")
+        }
         KubeconfigError::Parse(error) => format!("must be a kubeconfig: {error}"),
         other => other.to_string(),
     }

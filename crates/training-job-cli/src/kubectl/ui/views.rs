@@ -8,7 +8,8 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, LogParams};
 use training_job_story::{Site, Story, site_html};
 
-use crate::cluster::{is_unserved, with_timeout};
+use crate::call_error::is_unserved;
+use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::connection::Connection;
 use crate::kubectl::history::{History, Sought};

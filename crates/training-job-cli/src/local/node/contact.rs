@@ -7,7 +7,7 @@ use kube::Client;
 use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
 
-use crate::cluster;
+use crate::call_error::text;
 use crate::local::pod_output::note;
 use crate::signals::Signals;
 
@@ -50,7 +50,7 @@ pub(super) async fn first_contact(
             }
             Err(NodeNameError::Api(error)) => {
                 if !noted {
-                    note(&format!("waiting: {}", cluster::text(&error)));
+                    note(&format!("waiting: {}", text(&error)));
                     noted = true;
                 }
             }
