@@ -27,7 +27,7 @@ use super::job_state::JobState;
 use super::metrics::ErrorReason;
 use super::queue::Key;
 use super::rate_limit::RefusedChildren;
-use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
 use super::requeue::{self, MAX_SLEEP, Next, Problem};
 use super::steps::{Action, Applied};
 use super::validate::Validated;
@@ -280,7 +280,7 @@ impl<J: TrainingJob> Reconciler for JobReconciler<J> {
         object_kinds::<J>()
     }
 
-    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a> {
+    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<FirstList>) -> Boxed<'a> {
         Box::pin(async move {
             let handle = |event| self.on_job_event(context, event, &listed);
             let client = context.client.clone();

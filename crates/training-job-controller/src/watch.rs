@@ -22,7 +22,7 @@ use super::context::Context;
 use super::operator::Operator;
 use super::queue::Key;
 use super::quota_queue::QUOTA_DELAY;
-use super::reconciler::JobReconciler;
+use super::reconciler::{FirstList, JobReconciler};
 
 /// Time for which changes of a job's children are collected before the job is reconciled, because many change
 /// together.
@@ -42,7 +42,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         &self,
         context: &Context,
         event: Event<StoredJob<J>>,
-        listed: &watch::Sender<bool>,
+        listed: &watch::Sender<FirstList>,
     ) {
         match event {
             Event::ListStarted => self.jobs().list_started(),
@@ -58,7 +58,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                 let gone = self.jobs().list_done();
                 gone.iter()
                     .for_each(|((namespace, _), uid)| self.forget(context, namespace, uid));
-                listed.send_replace(true);
+                FirstList::complete(listed);
             }
             Event::Applied(job) => {
                 let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
@@ -71,9 +71,10 @@ impl<J: TrainingJob> JobReconciler<J> {
             }
             Event::Bookmark(version) => self.jobs().bookmark(version),
             // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
-            // kinds.
-            Event::Absent => drop(listed.send_replace(true)),
-            Event::Forbidden(_) | Event::Failed => {}
+            // kinds, also while it may not list those of this kind.
+            Event::Absent => FirstList::complete(listed),
+            Event::Forbidden(_) => FirstList::deny(listed),
+            Event::Failed => {}
         }
     }
 
@@ -91,9 +92,8 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 impl Operator {
-    /// Watches one kind of children of all kinds of jobs forever, and sets `listed` to true when the first list is
-    /// complete.
-    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
+    /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
+    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<FirstList>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
         let notifies_gangs = child == ChildKind::Pod
@@ -148,7 +148,7 @@ impl Operator {
         &self,
         kind: ChildKind,
         event: Event<PartialChild<C>>,
-        listed: &watch::Sender<bool>,
+        listed: &watch::Sender<FirstList>,
     ) -> Vec<OwnerRef> {
         let mut children = self.context.children();
         match event {
@@ -156,7 +156,7 @@ impl Operator {
             Event::ListPage(version) => children.list_page(kind, version),
             Event::Listed(object) => return children.listed::<C>(kind, &object),
             Event::ListDone => {
-                listed.send_replace(true);
+                FirstList::complete(listed);
                 return children.list_done::<C>(kind);
             }
             Event::Applied(object) => return children.applied::<C>(kind, &object),
@@ -164,8 +164,9 @@ impl Operator {
             Event::Bookmark(version) => children.bookmark(kind, version),
             // No objects exist while their kind is not installed. For a built-in kind, a missing resource proves
             // nothing, because a proxy between the server and this operator may have sent the response.
-            Event::Absent if !kind.object_kind().is_built_in() => drop(listed.send_replace(true)),
-            Event::Absent | Event::Forbidden(_) | Event::Failed => {}
+            Event::Absent if !kind.object_kind().is_built_in() => FirstList::complete(listed),
+            Event::Forbidden(_) => FirstList::deny(listed),
+            Event::Absent | Event::Failed => {}
         }
         Vec::new()
     }

@@ -12,9 +12,11 @@ use training_job::api::labels::OPERATOR_NAME;
 
 use super::job::{self, JobSide, Rules};
 use super::shape::reduced_to;
+use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
+use crate::report::note;
 use crate::write;
 
 /// Returns the old side and the new side: the same jobs in the cluster with their objects, and `jobs` with the objects
@@ -33,10 +35,14 @@ pub(super) async fn sides(
         let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &job.kind.resource);
-        let stored_job = with_timeout(api.get_opt(&name))
-            .await
-            .and_then(|response| Ok(response?))
-            .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
+        let object = format!("{} {namespace}/{name}", job.kind.name());
+        let stored_job = match with_timeout(api.get_opt(&name)).await? {
+            Err(error) if is_unserved(&error) => {
+                note(&format!("{object}: {}", unserved(&job.kind.resource)));
+                None
+            }
+            stored => stored.with_context(|| object)?,
+        };
         if let Some(stored_job) = &stored_job {
             // The objects of both sides must have the same owner.
             job.object["metadata"]["uid"] = json!(stored_job.uid());

@@ -52,7 +52,7 @@ impl Local {
 fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let jobs = run::jobs(kinds).accelerators(config.accelerators);
+    let jobs = run::jobs(arguments.kinds.of(kinds)?).accelerators(config.accelerators);
     block_on("local cluster", PROBLEMS, cluster::run(arguments, kinds, jobs))
 }
 
@@ -79,7 +79,7 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     }
     let mut settings = Settings::default();
     settings.accelerators = Arc::new(config.accelerators.clone());
-    let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
+    let mut jobs = run::jobs(kinds.iter()).accelerators(config.accelerators);
     let mut plans = Vec::new();
     for job in &checked.jobs {
         plans.push(run::JobPlan::new(job, &settings)?);
@@ -118,8 +118,8 @@ fn pods_of(
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.
-const PROBLEMS: &str = "warn,kube_client=off";
+/// Log lines of what goes wrong. The callers report failed connections and the events of jobs, so those lines are off.
+const PROBLEMS: &str = "warn,kube_client=off,training_job_controller::events=error";
 
 /// Runs an asynchronous command, with these logs on standard error unless RUST_LOG is set.
 fn block_on(

@@ -242,7 +242,7 @@ impl From<CleanUp> for CleanPodPolicy {
 }
 
 /// Parses a duration in Go's notation, such as `15s` or `1m30s`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a duration such as 15s or 1m30s".to_owned();
     let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| wrong())

@@ -23,10 +23,10 @@ pub struct Program {
     pub kind_names: Vec<String>,
     /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
-    /// The kinds that run only if `--enable-scheme` names them.
-    pub opt_in_kinds: &'static [&'static str],
-    /// The kinds that an installation leaves out unless they are named: `crd`, `rbac` and `manifests` print them only
-    /// on request, and `doctor` expects them only if a Deployment runs them.
+    /// The namespace of an installation, unless another is given; by default the name.
+    pub namespace: String,
+    /// The kinds that every command leaves out unless they are named: `run` by `--enable-scheme`, `crd`, `rbac`,
+    /// `manifests` and `local cluster` by `--kind`. `doctor` expects them only if a Deployment runs them.
     pub optional_kinds: &'static [&'static str],
 }
 
@@ -43,11 +43,11 @@ impl Program {
         let lease: String = name.chars().map(in_lease).collect();
         Self {
             lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
+            namespace: name.clone(),
             name,
             version: None,
             kind_names: Vec::new(),
             settings: Vec::new(),
-            opt_in_kinds: &[],
             optional_kinds: &[],
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn enable_scheme_help() -> String {
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();
-    let default = all_kinds_but(program().opt_in_kinds);
+    let default = all_kinds_but(program().optional_kinds);
     format!("Kind of job to run{example}; can be repeated [default: {default}]")
 }
 

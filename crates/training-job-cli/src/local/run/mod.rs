@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -26,7 +27,7 @@ use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 use crate::signals::Signals;
 use crate::write;
 
@@ -146,9 +147,9 @@ pub(super) async fn run(
     })
 }
 
-/// Returns an empty run that accepts jobs of all kinds.
-pub(super) fn jobs(kinds: &Kinds) -> Jobs {
-    kinds.iter().fold(Jobs::default(), |jobs, kind| {
+/// Returns an empty run that accepts jobs of these kinds.
+pub(super) fn jobs<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Jobs {
+    kinds.into_iter().fold(Jobs::default(), |jobs, kind| {
         jobs.dyn_kind(kind.dyn_kind.clone(), kind.adjust_env)
     })
 }
