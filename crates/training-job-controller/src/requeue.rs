@@ -67,6 +67,7 @@ impl From<ApplyError> for Problem {
             text: error.to_string(),
             reason: error.error_reason(),
             retry_after: error.retry_after(),
+            is_away: error.is_away(),
         }
     }
 }
