@@ -334,7 +334,7 @@ mod tests {
         let mut refused = RefusedChildren::default();
         assert_eq!(held(&mut refused, 1), all());
         refused.add(&[
-            failure("a", ApplyError::NameTaken),
+            failure("a", ApplyError::NameTaken(None)),
             failure("b", ApplyError::StillThere),
             failure("c", ApplyError::NotTried),
         ]);
@@ -356,7 +356,7 @@ mod tests {
         assert!(refused.is_waiting());
         refused.add(&[ApplyFailure {
             kind: ChildKind::Pod,
-            ..failure("a", ApplyError::NameTaken)
+            ..failure("a", ApplyError::NameTaken(None))
         }]);
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
