@@ -139,6 +139,7 @@ impl JobStatus {
         for counts in [
             &mut recovery.roles,
             &mut recovery.replicas,
+            &mut recovery.retries,
             &mut recovery.in_place,
             &mut recovery.started,
         ] {
@@ -290,6 +291,7 @@ fn recovery(value: &Value) -> Recovery {
         job: field(value, "job").unwrap_or_default(),
         roles: entries(value, "roles"),
         replicas: entries(value, "replicas"),
+        retries: entries(value, "retries"),
         in_place: entries(value, "inPlace"),
         started: entries(value, "started"),
         restarted: restarted.into_iter().flatten().filter_map(part).collect(),

@@ -240,6 +240,9 @@ pub struct Recovery {
     /// Number of restarts of single replicas, by `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<String, i32>,
+    /// Number of restarts that count against a role's own limit, by role.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retries: BTreeMap<String, i32>,
     /// Number of container restarts by the kubelet that are already counted, by `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub in_place: BTreeMap<String, i32>,

@@ -300,8 +300,9 @@ pub trait TrainingJob:
     /// Returns the number of restarts of the replicas of `role` after which the next failure fails the job. These restarts
     /// do not count against the limits of the run policy. Default: `None`, the limits of the run policy.
     ///
-    /// The limit has no effect while a failure of the role restarts the whole job: such restarts count against the limits
-    /// of the run policy.
+    /// The limit has no effect on a failure that restarts the whole job, by the scope of the role or by a rule of the
+    /// failure policy: such restarts count against the limits of the run policy. A restart by a rule with the action
+    /// `Ignore` counts against no limit.
     ///
     /// ```
     /// use training_job::Role;
@@ -344,7 +345,9 @@ pub trait TrainingJob:
     /// restarted. `reason` is the kubelet's reason for the end, such as `Error` or `OOMKilled`. Default: true from 128,
     /// which are the exit codes after signals.
     ///
-    /// Not called for pods that failed without an exit code, such as evicted pods. They are restarted.
+    /// Not called for pods that failed without an exit code, such as evicted pods: they are restarted. Not called either for
+    /// a container that never ran: it is final if its command, the permission of the command or its working directory is at
+    /// fault, and is retried otherwise.
     fn is_retryable(&self, role: &Role<'_>, exit_code: i32, reason: &str) -> bool {
         let _ = (role, reason);
         exit_code >= 128

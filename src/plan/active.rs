@@ -5,7 +5,7 @@ use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob, hook};
 
 use super::draft::Draft;
 use super::survey::{self, survey};
-use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
+use super::verdict::{self, FailedReplica, JobVerdict, RestartLimit, Restarts};
 use super::{children, end, gang, notices, objects, progress, reasons, recovery, relabel};
 
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
@@ -78,17 +78,17 @@ fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Records the restarts in the status. The next plan, made from the stored status, deletes the outdated pods.
 fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
-    let counted = restarts
-        .scopes
-        .iter()
-        .filter(|failed| failed.counts_against_limit)
-        .count();
-    let count = i32::try_from(counted).unwrap_or(i32::MAX);
+    let counted = restarts.scopes.iter();
+    let counted = counted.filter(|failed| failed.limit == Some(RestartLimit::Job));
+    let count = i32::try_from(counted.count()).unwrap_or(i32::MAX);
     recovery::charge(&mut draft.status, count, &draft.job.policy.failure, draft.now);
     for failed in &restarts.scopes {
         let (scope, replica) = (failed.scope, &failed.replica);
         if let Some(run_time) = failed.failure.run_time {
             recovery::back_off(&mut draft.status.recovery, scope, replica, run_time, draft.now);
+        }
+        if failed.limit == Some(RestartLimit::Role) {
+            recovery::charge_role(&mut draft.status.recovery, replica.role.name(), 1);
         }
         let by = attempts_to_skip(draft, failed);
         recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);

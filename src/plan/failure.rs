@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{ContainerRecord, PodRecord, Termination};
-use super::reasons;
+use super::{reasons, start_failure};
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
 use crate::job::{Replica, Role, hook};
@@ -183,15 +183,19 @@ impl Failure {
             _ if role.definition.always_replaced => Consequence::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
-            (FailureCause::Exit(code), RestartPolicy::ExitCode)
-                if never_ran(&self.record.reason)
-                    || !hook("is_retryable", || {
-                        job.is_retryable(role, code, &self.record.reason)
-                    }) =>
-            {
+            (FailureCause::Exit(code), RestartPolicy::ExitCode) if !self.is_retryable(job, role, code) => {
                 Consequence::FinalByExitCode
             }
             (_, RestartPolicy::ExitCode) => Consequence::Restart,
+        }
+    }
+
+    /// Returns true if a retry may succeed after this exit code. The code of a container that never ran is the runtime's.
+    fn is_retryable<J: TrainingJob>(&self, job: &J, role: &Role<'_>, code: i32) -> bool {
+        let record = &self.record;
+        match start_failure::never_ran(&record.reason) {
+            true => !start_failure::is_of_command(&record.message),
+            false => hook("is_retryable", || job.is_retryable(role, code, &record.reason)),
         }
     }
 
@@ -215,12 +219,6 @@ fn first_failed(ended: impl Iterator<Item = (String, Termination)>) -> Option<(S
     ended
         .filter(|(_, end)| end.exit_code != 0 || end.is_for_restart())
         .min_by_key(|(_, end)| end.finished_at.unwrap_or(Timestamp::MAX))
-}
-
-/// Returns true if no process of the container ever ran, because its command is missing or not executable. A retry would
-/// fail, too. The exit code is 127 or 128 then, which does not distinguish this case from others.
-fn never_ran(reason: &str) -> bool {
-    matches!(reason, "StartError" | "ContainerCannotRun")
 }
 
 fn describe_end(record: &mut FailureRecord, container: &str, end: &Termination) {

@@ -30,6 +30,7 @@ mod progress;
 pub mod reasons;
 mod recovery;
 mod relabel;
+mod start_failure;
 mod survey;
 mod suspension;
 mod ttl;

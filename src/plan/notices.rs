@@ -1,6 +1,6 @@
 //! Notices to the job's author about replicas that do not run, and pods that are not removed.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::observed::{ContainerKind, ContainerRecord, GATED, Phase, PodRecord};
 use crate::api::CleanPodPolicy;
@@ -16,6 +16,9 @@ use super::types::{ChildKind, Deletion, PlannedEvent};
 
 /// The time after its grace period when a pod that still exists is reported. Kubelets need some seconds to clean up.
 const TERMINATION_SLACK: SignedDuration = SignedDuration::from_secs(30);
+
+/// The reason of a disruption by the loss of the node.
+const LOST_NODE: &str = "DeletionByTaintManager";
 
 /// The time after which a pod with a node is reported if none of its containers has started.
 const MAX_START_TIME: SignedDuration = SignedDuration::from_mins(5);
@@ -106,13 +109,13 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     push(draft, reasons::CONTAINERS_STILL_RUNNING, first, others);
 }
 
-/// Adds a notice for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes
-/// pods of the first group by force if the operator's settings allow it.
+/// Adds notices for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes pods by
+/// force if the operator's settings allow it and no finalizer holds them, because force removes no finalizer.
 pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let observed = draft.observed;
     let force_after = draft.job.topology.settings.force_delete_after;
     let force_after = force_after.and_then(|after| SignedDuration::try_from(after).ok());
-    let mut stuck = Vec::new();
+    let (mut stuck, mut held) = (Vec::new(), Vec::new());
     for pod in observed.pods.values() {
         let Some(times) = pod.deletion.filter(|_| pod.deleting) else {
             continue;
@@ -122,6 +125,10 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         };
         if at > draft.now {
             draft.plan.requeue_at(at, "a pod that is being deleted");
+            continue;
+        }
+        if !pod.finalizers.is_empty() {
+            held.push((pod, times.requested));
             continue;
         }
         stuck.push((pod, times.requested));
@@ -144,6 +151,10 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         );
         push(draft, reasons::PODS_STUCK_TERMINATING, message, stuck.len() - 1);
     }
+    if let Some((pod, since)) = held.first() {
+        let message = held_by_finalizers(pod, *since);
+        push(draft, reasons::PODS_STUCK_TERMINATING, message, held.len() - 1);
+    }
     add_stuck_objects(draft);
     let mut unknown = observed.pods.values();
     let mut unknown = unknown
@@ -158,6 +169,30 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let others = unknown.count();
         push(draft, reasons::POD_STATE_UNKNOWN, message, others);
     }
+}
+
+/// Returns the message about a pod that its finalizers hold. If its node is down as well, the finalizers come first, because
+/// nothing else removes the pod before.
+fn held_by_finalizers(pod: &PodRecord, since: Timestamp) -> String {
+    let (noun, pronoun) = match pod.finalizers.len() {
+        1 => ("finalizer", "it"),
+        _ => ("finalizers", "them"),
+    };
+    let mut message = format!(
+        "pod {} has been terminating since {since}, because it is held by its {noun} {}: whoever set {pronoun} has to \
+         remove {pronoun}",
+        pod.name,
+        pod.finalizers.join(", ")
+    );
+    let lost = pod.disruption.as_ref().is_some_and(|d| d.reason == LOST_NODE);
+    if !pod.is_terminal() && (lost || pod.phase == Phase::Unknown) {
+        let node = pod.node.as_deref().unwrap_or("unknown");
+        message += &format!(
+            "; node {node} does not respond either, and if it is down, add the taint \
+             node.kubernetes.io/out-of-service to it"
+        );
+    }
+    message
 }
 
 /// Adds a notice for pods that have had a node for long, whose containers have not started, and whose status gives no

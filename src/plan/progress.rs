@@ -17,6 +17,9 @@ pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         .clone_from(&survey.in_place.counted);
     let (policy, now) = (&draft.job.policy.failure, draft.now);
     recovery::charge(&mut draft.status, survey.in_place.fresh, policy, now);
+    for (role, restarts) in &survey.in_place.fresh_of_roles {
+        recovery::charge_role(&mut draft.status.recovery, role, *restarts);
+    }
     record_progress(draft, survey);
 }
 

@@ -165,6 +165,14 @@ pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePoli
     times.drain(..times.len().saturating_sub(most));
 }
 
+/// Counts restarts against the role's own limit.
+pub(super) fn charge_role(recovery: &mut Recovery, role: &str, restarts: i32) {
+    if restarts > 0 {
+        let used = recovery.retries.entry(role.to_owned()).or_default();
+        *used = (*used).max(0).saturating_add(restarts).min(MAX_COUNT);
+    }
+}
+
 /// Returns the number of recorded restarts in the last `seconds`.
 pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp) -> i32 {
     let window = SignedDuration::from_secs(seconds.into());

@@ -55,6 +55,19 @@ pub(super) struct RestartsInPlace {
     pub(super) counted: BTreeMap<String, i32>,
     /// Number of restarts that the status does not include yet.
     pub(super) fresh: i32,
+    /// The same for each role with a limit of its own.
+    pub(super) fresh_of_roles: BTreeMap<String, i32>,
+}
+
+/// Returns the limit of the role's own restarts of this scope, if it has one. Restarts of the whole job have no limit of a
+/// role.
+pub(super) fn own_limit<J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    role: &Role<'_>,
+    scope: &RestartScope,
+) -> Option<u32> {
+    let limit = hook("retries", || job.job.retries(role));
+    limit.filter(|_| *scope != RestartScope::Job)
 }
 
 /// Determines the states of all replicas of a job.
@@ -122,7 +135,8 @@ fn restarts_in_place<J: TrainingJob>(
         }
         let key = replica.key();
         let known = status.recovery.in_place.get(&key).copied().unwrap_or(0).max(0);
-        let alone = restarts_alone(replica.role, &job.restart_scope(replica.role));
+        let scope = job.restart_scope(replica.role);
+        let alone = restarts_alone(replica.role, &scope);
         let counted = counted_containers(pod, main_name(replica.role));
         let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
         // A restart of all containers counts once. Where it is a failure of the replica, it is counted as such.
@@ -132,10 +146,14 @@ fn restarts_in_place<J: TrainingJob>(
             .fold(0, i32::saturating_add);
         let live = live.saturating_add(if alone { of_all } else { 0 });
         let live = live.min(MAX_COUNT);
-        let has_own_limit = hook("retries", || job.job.retries(replica.role)).is_some();
-        if !has_own_limit || job.restart_scope(replica.role) == RestartScope::Job {
-            found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
-        }
+        let fresh = match own_limit(job, replica.role, &scope) {
+            None => &mut found.fresh,
+            Some(_) => found
+                .fresh_of_roles
+                .entry(replica.role.name().to_owned())
+                .or_default(),
+        };
+        *fresh = fresh.saturating_add(live.saturating_sub(known).max(0));
         if live.max(known) > 0 {
             found.counted.insert(key, live.max(known));
         }

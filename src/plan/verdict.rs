@@ -1,6 +1,6 @@
 //! Decides the outcome of a survey for an active job. The verdict is a value; nothing is changed here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,7 +18,7 @@ use super::pod_end::{counted_containers, main_name};
 use super::policy;
 use super::reasons;
 use super::recovery;
-use super::survey::{ObservedReplica, ObservedRole, Survey};
+use super::survey::{self, ObservedReplica, ObservedRole, Survey};
 
 /// The decision about an active job.
 #[derive(Debug)]
@@ -56,11 +56,20 @@ pub(super) struct FailedReplica<'s, 'a> {
     pub(super) failure: &'s Failure,
     /// True if the failure is reported; false if failures of the role are always tolerated.
     is_reported: bool,
-    /// True if the failure counts against the limits of restarts; a rule of the failure policy can exclude it.
-    pub(super) counts_against_limit: bool,
+    /// The limit that the restart counts against, if any; a rule of the failure policy can exclude it.
+    pub(super) limit: Option<RestartLimit>,
     consequence: Consequence,
     /// True if the failure is a consequence of another one.
     is_secondary: bool,
+}
+
+/// The limit that a restart counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RestartLimit {
+    /// The limits of the run policy.
+    Job,
+    /// The [retries](TrainingJob::retries) of the role.
+    Role,
 }
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
@@ -95,8 +104,9 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     let root_cause = root_cause(&failed, &stopping);
-    let exceeded = exceeded_limit(draft, survey, &failed);
-    if let Some(limit) = exceeded.or_else(|| exceeded_retries(draft, survey, &failed)) {
+    let scopes = restart_scopes(&failed);
+    let exceeded = exceeded_limit(draft, survey, &scopes);
+    if let Some(limit) = exceeded.or_else(|| exceeded_retries(draft, survey, &scopes)) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
@@ -109,10 +119,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
             running: outcome == Outcome::Running,
         };
     }
-    JobVerdict::Restarts(Restarts {
-        root_cause,
-        scopes: restart_scopes(failed.iter()),
-    })
+    JobVerdict::Restarts(Restarts { root_cause, scopes })
 }
 
 /// Returns the failures that are not tolerated.
@@ -144,20 +151,27 @@ fn failures<'s, 'a, J: TrainingJob>(
             };
             let is_ignored = action == Some(&FailureAction::Ignore);
             let is_final = consequence != Consequence::Restart;
+            let scope = action.and_then(policy::scope).unwrap_or(&of_role.scope);
+            // A rule can restart the whole job for a role whose failures are always tolerated.
+            let is_always = tolerance == FailureTolerance::Always && *scope != RestartScope::Job;
             let is_tolerated = match tolerance {
                 FailureTolerance::None => false,
                 FailureTolerance::WhileOthersRemain => others_remain && is_final,
-                FailureTolerance::Always => is_final || own_restarts_exhausted(draft, &replica),
+                FailureTolerance::Always => {
+                    is_final || is_always && !is_ignored && own_restarts_exhausted(draft, &replica)
+                }
             };
             if !is_tolerated {
+                let is_own = || survey::own_limit(draft.job, of_role.role, scope).is_some();
                 failed.push(FailedReplica {
                     replica,
-                    scope: action.and_then(policy::scope).unwrap_or(&of_role.scope),
+                    scope,
                     failure,
-                    is_reported: tolerance != FailureTolerance::Always,
-                    counts_against_limit: tolerance != FailureTolerance::Always
-                        && !is_ignored
-                        && own_limit(draft, of_role).is_none(),
+                    is_reported: !is_always,
+                    limit: (!is_always && !is_ignored).then(|| match is_own() {
+                        true => RestartLimit::Role,
+                        false => RestartLimit::Job,
+                    }),
                     consequence,
                     is_secondary: false,
                 });
@@ -180,7 +194,7 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
                 scope: &role.scope,
                 failure,
                 is_reported: true,
-                counts_against_limit: true,
+                limit: Some(RestartLimit::Job),
                 consequence: Consequence::Restart,
                 is_secondary: false,
             }),
@@ -247,41 +261,36 @@ fn root_cause<'s, 'a>(
     cause.or_else(of_followers).copied()
 }
 
-/// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times.
+/// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times, alone or with its
+/// role.
 fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
-    let restarts = draft.status.recovery.replicas.get(&replica.key());
+    let recovery = &draft.status.recovery;
+    let alone = recovery.replicas.get(&replica.key()).copied().unwrap_or(0);
+    let with_role = recovery.roles.get(replica.role.name()).copied().unwrap_or(0);
     let limit = draft.job.policy.backoff_limit;
-    limit.is_some_and(|limit| restarts.copied().unwrap_or(0) >= limit)
+    limit.is_some_and(|limit| alone.max(0).saturating_add(with_role.max(0)) >= limit)
 }
 
-/// Returns the limit of the role's own restarts, if it has one. Restarts of the whole job have no limit of a role.
-pub(super) fn own_limit<J: TrainingJob>(draft: &Draft<'_, J>, of_role: &ObservedRole<'_>) -> Option<u32> {
-    let limit = hook("retries", || draft.job.job.retries(of_role.role));
-    limit.filter(|_| of_role.scope != RestartScope::Job)
-}
-
-/// Returns the limit of a role's own restarts that its failures or restarts in place exceed, as a text, if any.
+/// Returns the limit of a role's own restarts that its restarts exceed, as a text, if any.
 fn exceeded_retries<J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
-    failed: &[FailedReplica<'_, '_>],
+    scopes: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
     survey.roles.iter().find_map(|of_role| {
-        let limit = own_limit(draft, of_role)?;
-        let role = of_role.role;
-        let failed = failed.iter().filter(|f| f.replica.role.slug == role.slug);
-        let needed = i64::try_from(restart_scopes(failed).len()).unwrap_or(i64::MAX);
-        let (recovery, counted) = (&draft.status.recovery, &survey.in_place.counted);
-        let of_role = recovery.roles.get(role.name()).copied().unwrap_or(0);
-        let sum = |counts: &BTreeMap<String, i32>| -> i64 {
-            let counts = role.all().filter_map(|replica| counts.get(&replica.key()));
-            counts.map(|count| i64::from((*count).max(0))).sum()
-        };
-        let in_place = sum(counted);
-        let used = sum(&recovery.replicas) + in_place + i64::from(of_role.max(0));
-        let is_over = used.saturating_add(needed) > i64::from(limit);
-        (is_over && (needed > 0 || in_place > 0))
-            .then(|| format!("the limit of {limit} restarts of {} is used up", role.name()))
+        let name = of_role.role.name();
+        let is_of_role = |f: &&FailedReplica<'_, '_>| f.replica.role.name() == name;
+        let counted = scopes.iter().filter(|f| f.limit == Some(RestartLimit::Role));
+        let needed = i32::try_from(counted.filter(is_of_role).count()).unwrap_or(i32::MAX);
+        let in_place = survey.in_place.fresh_of_roles.get(name).copied().unwrap_or(0);
+        let new = needed.saturating_add(in_place);
+        if new == 0 {
+            return None;
+        }
+        let limit = hook("retries", || draft.job.job.retries(of_role.role))?;
+        let stored = draft.status.recovery.retries.get(name).copied().unwrap_or(0);
+        (i64::from(stored.max(0)) + i64::from(new) > i64::from(limit))
+            .then(|| format!("the limit of {limit} restarts of {name} is used up"))
     })
 }
 
@@ -330,18 +339,26 @@ fn first<'f, 's: 'f, 'a: 'f>(
     failed.min_by_key(|f| f.failure.time())
 }
 
-/// Returns one failure for each restarted scope: the job, or some roles and replicas.
-fn restart_scopes<'f, 's: 'f, 'a: 'f>(
-    failed: impl Iterator<Item = &'f FailedReplica<'s, 'a>> + Clone,
-) -> Vec<FailedReplica<'s, 'a>> {
-    if let Some(whole) = first(failed.clone().filter(|f| *f.scope == RestartScope::Job)) {
-        return vec![*whole];
-    }
+/// Returns one failure for each restarted scope: the job, or some roles and replicas. The restart of a scope counts if any
+/// failure in it does that is not the consequence of one that does not count.
+fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica<'s, 'a>> {
+    let whole = first(failed.iter().filter(|f| *f.scope == RestartScope::Job));
     let mut roles = BTreeSet::new();
-    failed
-        .filter(|f| *f.scope != RestartScope::Role || roles.insert(f.replica.role.name()))
-        .copied()
-        .collect()
+    let restarted = failed.iter().filter(|f| match whole {
+        Some(whole) => std::ptr::eq(*f, whole),
+        None => *f.scope != RestartScope::Role || roles.insert(f.replica.role.name()),
+    });
+    let with_limit = |of: &FailedReplica<'s, 'a>| {
+        let (scope, role) = (of.scope, of.replica.role);
+        let is_covered = |f: &&FailedReplica<'_, '_>| {
+            restart_together(scope, role, f.replica.role) && (whole.is_some() || f.scope == scope)
+        };
+        let mut others = failed.iter().filter(is_covered).filter(|f| !is_caused_by(f, of));
+        let limit = of.limit.or_else(|| others.find_map(|f| f.limit));
+        let limit = limit.map(|limit| whole.map_or(limit, |_| RestartLimit::Job));
+        FailedReplica { limit, ..*of }
+    };
+    restarted.map(with_limit).collect()
 }
 
 /// Returns the number of restarts that count against the backoff limit so far.
@@ -358,10 +375,10 @@ fn restarts_used<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> i32 {
 fn exceeded_limit<J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
-    failed: &[FailedReplica<'_, '_>],
+    scopes: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
-    let counted = failed.iter().filter(|f| f.counts_against_limit);
-    let needed = i32::try_from(restart_scopes(counted).len()).unwrap_or(i32::MAX);
+    let counted = scopes.iter().filter(|f| f.limit == Some(RestartLimit::Job));
+    let needed = i32::try_from(counted.count()).unwrap_or(i32::MAX);
     let exceeds = |limit: i32, used: i32| used.saturating_add(needed) > limit;
     let is_new = needed > 0 || survey.in_place.fresh > 0;
     let policy = &draft.job.policy;

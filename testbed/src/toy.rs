@@ -14,7 +14,7 @@ use training_job::{
 ///
 /// The scheduler's end is the job's; without a scheduler all workers must succeed. Servers never end by themselves.
 /// A job of several replicas restarts as a whole. All else is the trait's default. The annotation [`PANICS`] names the
-/// hook that panics, `env` or `outcome`.
+/// hook that panics, `env` or `outcome`, and [`RETRIES`] limits the restarts of the workers.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "kubeflow.org",
@@ -40,12 +40,16 @@ pub struct ToyJobSpec {
 /// The annotation of a toy job with the name of the hook that panics.
 pub const PANICS: &str = "toy/panics";
 
+/// The annotation of a toy job with the number of restarts of its workers after which the next failure fails the job.
+pub const RETRIES: &str = "toy/retries";
+
 impl ToyJob {
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
     fn panics_in(&self, hook: &str) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        annotations
-            .and_then(|all| all.get(PANICS))
-            .is_some_and(|named| named == hook)
+        self.annotation(PANICS) == Some(hook)
     }
 }
 
@@ -111,5 +115,10 @@ impl TrainingJob for ToyJob {
         } else {
             RestartScope::Replica
         }
+    }
+
+    fn retries(&self, role: &Role<'_>) -> Option<u32> {
+        let limit = self.annotation(RETRIES).filter(|_| role.name() == "Worker");
+        limit.and_then(|limit| limit.parse().ok())
     }
 }

@@ -145,7 +145,7 @@ fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() 
     assert_eq!(running(&story), "theirs");
     assert_eq!(story.pods(), [""; 0], "they may need what the job does not have");
     let taken = "FailedCreateConfigMap: Error creating: ConfigMap job-hosts: \
-                 the name is taken by an object that this job does not control";
+                 the name is taken by an object that this job does not control (it has no controller)";
     assert_eq!(events(&story, "Failed"), [taken]);
     assert_eq!(
         story.object("turns", "job"),

@@ -216,6 +216,47 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
 }
 
 #[test]
+fn a_pod_that_a_finalizer_holds_is_reported_with_it_and_never_deleted_by_force() {
+    let held = |finalizers: &[&str], lost: bool| {
+        let w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
+        let mut w = w.with_force_delete_after(1);
+        let finalizers = finalizers.iter().map(|name| (*name).to_owned()).collect();
+        w.pod("worker-1").object().metadata.finalizers = Some(finalizers);
+        if lost {
+            w.pod("worker-1")
+                .becomes_disruption_target("DeletionByTaintManager");
+        }
+        w.pod("worker-1").deleted_by_user();
+        let since = w.now;
+        w.reconcile().after(100).reconcile();
+        let plan = w.plan();
+        assert!(plan.delete.iter().all(|deletion| deletion.name != "job-worker-1"));
+        let mut notices = plan.notices.into_iter();
+        let mut stuck = notices.by_ref().filter(|n| n.reason == "PodsStuckTerminating");
+        (
+            stuck.next().unwrap().message,
+            format!("pod job-worker-1 has been terminating since {since}, because it is held by its "),
+        )
+    };
+    let (one, start) = held(&["example.com/hold"], false);
+    let remedy = "example.com/hold: whoever set it has to remove it";
+    assert_eq!(one, format!("{start}finalizer {remedy}"));
+    let (two, start) = held(&["a", "b"], false);
+    assert_eq!(
+        two,
+        format!("{start}finalizers a, b: whoever set them has to remove them")
+    );
+    let (lost, start) = held(&["example.com/hold"], true);
+    assert_eq!(
+        lost,
+        format!(
+            "{start}finalizer {remedy}; node node-1 does not respond either, and if it is down, add the taint \
+             node.kubernetes.io/out-of-service to it"
+        )
+    );
+}
+
+#[test]
 fn a_job_of_which_nothing_runs_does_not_run() {
     let mut w = PlanHarness::train("Worker=2", "restartScope: Replica").started();
     w.pod("worker-0").deleted_by_user();

@@ -23,6 +23,7 @@ mod followers;
 mod gang;
 mod harness;
 mod last_words;
+mod limits;
 mod lives;
 mod panics;
 mod pauses;

@@ -104,17 +104,34 @@ fn a_pause_that_cannot_be_is_none() {
 }
 
 #[test]
-fn a_container_that_never_ran_is_final_under_exit_code() {
+fn a_container_that_never_ran_is_retried_unless_its_command_is_at_fault() {
+    let command =
+        r#"unable to start container process: exec: "train": executable file not found in $PATH: unknown"#;
+    let driver = "nvidia-container-cli: initialization error: driver rpc error: timed out: unknown";
     for reason in ["StartError", "ContainerCannotRun"] {
-        let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
-        w.pod("worker-0").exits(128);
-        let status = w.pod("worker-0").object().status.as_mut().unwrap();
-        let state = status.container_statuses.as_mut().unwrap()[0]
-            .state
-            .as_mut()
-            .unwrap();
-        state.terminated.as_mut().unwrap().reason = Some(reason.to_owned());
-        assert_eq!(w.reconcile().state(), ["Created", "Failed"], "{reason}");
+        for (message, code, restarts) in [
+            (command, 128, 0),
+            (command, 127, 0),
+            (driver, 128, 1),
+            ("", 127, 1),
+        ] {
+            let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "backoffLimit: 1").started();
+            let mut fail = || {
+                w.pod("worker-0").exits(code);
+                let status = w.pod("worker-0").object().status.as_mut().unwrap();
+                let container = &mut status.container_statuses.as_mut().unwrap()[0];
+                let end = container.state.as_mut().unwrap().terminated.as_mut().unwrap();
+                (end.reason, end.message) = (Some(reason.to_owned()), Some(message.to_owned()));
+                w.reconcile().finish_deletions().reconcile();
+                w.after(100).all_running();
+                w.state().last().cloned()
+            };
+            for _ in 0..restarts {
+                assert_eq!(fail().as_deref(), Some("Running"), "{reason} {code} {message}");
+            }
+            assert_eq!(fail().as_deref(), Some("Failed"), "{reason} {code} {message}");
+            assert_eq!(w.status().restart_count, restarts, "{reason} {code} {message}");
+        }
     }
 }
 

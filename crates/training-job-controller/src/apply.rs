@@ -124,7 +124,8 @@ impl<'a> Applier<'a> {
         }
         let is_taken = |(kind, name): &(ChildKind, String)| {
             let mut failures = applied.failures.iter();
-            failures.any(|f| f.kind == *kind && f.name == *name && matches!(f.problem, ApplyError::NameTaken))
+            failures
+                .any(|f| f.kind == *kind && f.name == *name && matches!(f.problem, ApplyError::NameTaken(_)))
         };
         let dangling = plan.dangling.iter().filter(|d| d.referents.iter().any(is_taken));
         let delete: Vec<&Deletion> = plan.delete.iter().chain(dangling.map(|d| &d.deletion)).collect();
@@ -256,11 +257,10 @@ impl<'a> Applier<'a> {
         let owner = controller(meta);
         let deleting = meta.deletion_timestamp.is_some();
         if owner.as_ref().is_none_or(|owner| owner.uid != self.owner) {
-            let predecessor = owner.is_some_and(|owner| self.is_predecessor(&owner));
-            return Err(if deleting || predecessor {
-                ApplyError::StillThere
-            } else {
-                ApplyError::NameTaken
+            let predecessor = owner.as_ref().is_some_and(|owner| self.is_predecessor(owner));
+            return Err(match deleting || predecessor {
+                true => ApplyError::StillThere,
+                false => ApplyError::NameTaken(owner),
             });
         }
         let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));

@@ -507,7 +507,7 @@ mod tests {
             name: name.to_owned(),
             problem,
         };
-        let taken = || ApplyError::NameTaken;
+        let taken = || ApplyError::NameTaken(None);
         let applied = Applied {
             failures: vec![
                 failure(ChildKind::Pod, Action::Create, "a", ApplyError::StillThere),
@@ -529,7 +529,7 @@ mod tests {
             let told = events.map(|(e, _)| (e.warning, format!("{}: {}", e.reason, e.message)));
             told.collect()
         };
-        let taken = "the name is taken by an object that this job does not control";
+        let taken = "the name is taken by an object that this job does not control (it has no controller)";
         let expected = [
             format!("FailedCreatePod: Error creating: pod b: {taken}"),
             format!("FailedCreateService: Error creating: service d: {taken}"),

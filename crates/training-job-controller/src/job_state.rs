@@ -194,7 +194,7 @@ mod tests {
             kind: ChildKind::Pod,
             action: Action::Create,
             name: "a".to_owned(),
-            problem: ApplyError::NameTaken,
+            problem: ApplyError::NameTaken(None),
         }]);
         state.succeeded();
         assert_eq!(state.failures, 3);

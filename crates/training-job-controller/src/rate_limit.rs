@@ -364,7 +364,7 @@ mod tests {
         let mut refused = RefusedChildren::default();
         assert_eq!(held(&mut refused, 1), all());
         refused.add(&[
-            failure("a", ApplyError::NameTaken),
+            failure("a", ApplyError::NameTaken(None)),
             failure("b", ApplyError::StillThere),
             failure("c", ApplyError::NotTried),
         ]);

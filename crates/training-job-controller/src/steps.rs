@@ -10,6 +10,7 @@ use training_job::plan::ChildKind;
 use training_job::plan::observed::Observed;
 
 use super::answers::Answer;
+use super::cache::children::OwnerRef;
 use super::cache::stored_job::StoredJob;
 use super::metrics::ErrorReason;
 use super::quota_queue::Scope;
@@ -110,8 +111,8 @@ pub(super) enum CreateOutcome {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApplyError {
     /// An object that the job does not control has the name.
-    #[error("the name is taken by an object that this job does not control")]
-    NameTaken,
+    #[error("the name is taken by an object that this job does not control ({})", controller_of(.0.as_ref()))]
+    NameTaken(Option<OwnerRef>),
     /// The predecessor of that name is not gone yet.
     #[error("an object of that name is still being deleted")]
     StillThere,
@@ -130,12 +131,19 @@ pub(super) enum ApplyError {
     NotTried,
 }
 
+fn controller_of(owner: Option<&OwnerRef>) -> String {
+    match owner {
+        Some(owner) => format!("{} {} does", owner.kind, owner.name),
+        None => "it has no controller".to_owned(),
+    }
+}
+
 impl ApplyFailure {
     /// Returns true if the API server refuses to create the child, by a quota or a webhook for example. A server that is
     /// overloaded or does not respond refuses nothing.
     pub(super) fn is_refused_create(&self) -> bool {
         let is_refused = match &self.problem {
-            ApplyError::NameTaken => true,
+            ApplyError::NameTaken(_) => true,
             ApplyError::Call(error) => error.code() != Some(429) && Answer::from(error) != Answer::Unknown,
             _ => false,
         };
@@ -184,7 +192,7 @@ impl ApplyError {
     /// Returns the reason of a reconcile that failed with this error.
     pub(super) fn error_reason(&self) -> ErrorReason {
         match self {
-            Self::NameTaken => ErrorReason::NameTaken,
+            Self::NameTaken(_) => ErrorReason::NameTaken,
             Self::StillThere | Self::NotCached | Self::NotTried => ErrorReason::Conflict,
             Self::NotKept => ErrorReason::NotStored,
             Self::Call(error) => Answer::from(error).error_reason(),
@@ -194,7 +202,7 @@ impl ApplyError {
     /// Returns true if the child is refused for its own name or content, which lasts until the cause is fixed.
     pub(super) fn refuses_child(&self) -> bool {
         match self {
-            Self::NameTaken | Self::NotKept => true,
+            Self::NameTaken(_) | Self::NotKept => true,
             Self::Call(error) => Answer::from(error).refuses_child(),
             Self::StillThere | Self::NotCached | Self::NotTried => false,
         }

@@ -55,6 +55,8 @@ pub struct PodRecord {
     /// The times when its deletion was requested and is due, as the API server reports them; unset if it reports
     /// none.
     pub deletion: Option<DeletionTimes>,
+    /// The finalizers that hold the pod, if it is being deleted.
+    pub finalizers: Box<[String]>,
     /// True if the cluster evicts or preempts the pod, or its node was lost.
     pub disrupted: bool,
     /// The condition `DisruptionTarget`, if it is True.
@@ -416,6 +418,13 @@ impl PodRecord {
             ready: phase == Phase::Running && condition("Ready", "True").is_some(),
             deleting,
             deletion: DeletionTimes::of(meta),
+            finalizers: meta
+                .finalizers
+                .iter()
+                .flatten()
+                .filter(|_| deleting)
+                .cloned()
+                .collect(),
             disrupted: disruption.is_some() || taken_away,
             disruption,
             order: EndOrder::default(),

@@ -269,16 +269,18 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         number(),
         by_role(),
         by_replica(),
+        by_role(),
         by_replica(),
         by_role(),
         completed,
         backoff(),
     )
         .prop_map(
-            |(job, roles, replicas, in_place, started, completed, backoff)| Recovery {
+            |(job, roles, replicas, retries, in_place, started, completed, backoff)| Recovery {
                 job,
                 roles,
                 replicas,
+                retries,
                 in_place,
                 started,
                 completed,

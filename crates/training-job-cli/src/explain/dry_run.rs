@@ -82,7 +82,11 @@ pub(crate) fn timeline<J: TrainingJob>(
         let pods: Vec<String> = role.all().map(|r| r.pod_name()).collect();
         let mut incidents = Vec::new();
         for incident in Incident::of(&valid.policy.failure, role) {
-            incidents.push((incident, run.consequence(incident, &pods[0], &valid.policy)?));
+            let retries = (role.name(), job.retries(role));
+            incidents.push((
+                incident,
+                run.consequence(incident, &pods[0], retries, &valid.policy)?,
+            ));
         }
         roles.push(RoleTimeline {
             name: role.slug.clone(),
@@ -287,16 +291,19 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         }
     }
 
-    /// Returns the consequence of an incident in a pod: whether it ends the job, and after how many restarts.
+    /// Returns the consequence of an incident in a pod: whether it ends the job, and after how many restarts. `retries` is
+    /// the name of the pod's role, and the limit of its own restarts.
     fn consequence(
         &self,
         incident: Incident,
         pod: &str,
+        (role, retries): (&str, Option<u32>),
         policy: &Policy,
     ) -> Result<Consequence, FieldErrors> {
         let fails_at = |used: i32| -> Result<bool, FieldErrors> {
             let mut run = self.clone();
             run.status.restart_count = used;
+            run.status.recovery.retries.insert(role.to_owned(), used);
             let recent = usize::try_from(used).unwrap_or_default();
             run.status.recovery.restarted = vec![Time(run.now); recent];
             run.apply_incident(incident, pod);
@@ -312,13 +319,14 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
             return Ok(Consequence::Fails);
         }
         let (old, new) = (&before.recovery, &after.recovery);
+        let is_own = new.retries != old.retries;
         let scope = if new.job > old.job {
             "the whole job"
         } else if new.roles != old.roles {
             "the whole role"
         } else if new.replicas != old.replicas {
             "only the replica"
-        } else if after.restart_count > before.restart_count {
+        } else if is_own || after.restart_count > before.restart_count {
             "only the container"
         } else if run.created.len() > self.created.len() {
             return Ok(Consequence::Replaced);
@@ -327,7 +335,10 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         };
         // More restarts never turn a final failure into a restart. Therefore the first final one is found by
         // bisection.
-        let limits = [policy.backoff_limit, policy.failure.max_restarts];
+        let limits = match is_own {
+            true => [retries.and_then(|limit| i32::try_from(limit).ok()), None],
+            false => [policy.backoff_limit, policy.failure.max_restarts],
+        };
         let limit = limits.into_iter().flatten().min();
         let times = match limit {
             Some(limit) if fails_at(limit)? => {
@@ -347,7 +358,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         let within = policy
             .failure
             .window_seconds
-            .filter(|_| limit != policy.backoff_limit);
+            .filter(|_| !is_own && limit != policy.backoff_limit);
         Ok(Consequence::Restarts { scope, times, within })
     }
 

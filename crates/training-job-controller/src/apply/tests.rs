@@ -93,6 +93,12 @@ fn outcome<T: std::fmt::Debug>(result: Result<T, ApplyError>) -> String {
     match result {
         Ok(done) => format!("{done:?}"),
         Err(ApplyError::Call(error)) => format!("Call {}", error.code().unwrap_or_default()),
+        Err(ApplyError::NameTaken(owner)) => {
+            let owner = owner.map_or("nobody".to_owned(), |owner| {
+                format!("{} {}", owner.kind, owner.name)
+            });
+            format!("NameTaken by {owner}")
+        }
         Err(error) => format!("{error:?}"),
     }
 }
@@ -161,14 +167,19 @@ async fn a_name_that_exists_is_adopted_or_waited_for_by_its_owner() {
             patched(),
             "StillThere",
         ),
-        ("of another owner", (200, of_another()), patched(), "NameTaken"),
+        (
+            "of another owner",
+            (200, of_another()),
+            patched(),
+            "NameTaken by ToyJob other",
+        ),
         (
             "of another owner, being deleted",
             (200, deleting(of_another())),
             patched(),
             "StillThere",
         ),
-        ("of nobody", (200, nobodys()), patched(), "NameTaken"),
+        ("of nobody", (200, nobodys()), patched(), "NameTaken by nobody"),
         (
             "of nobody, being deleted",
             (200, deleting(nobodys())),

@@ -120,6 +120,8 @@ struct Meta {
     creation_timestamp: Lenient<Time>,
     deletion_grace_period_seconds: Option<i64>,
     deletion_timestamp: Option<Time>,
+    #[serde(default)]
+    finalizers: Lenient<Vec<String>>,
     #[serde(default, deserialize_with = "operator")]
     labels: Option<BTreeMap<String, String>>,
     name: Option<String>,
@@ -196,6 +198,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
         creation_timestamp: meta.creation_timestamp.get().cloned(),
         deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
         deletion_timestamp: meta.deletion_timestamp,
+        finalizers: meta.finalizers.get().cloned(),
         labels: meta.labels,
         name: meta.name,
         namespace: meta.namespace,
@@ -274,7 +277,8 @@ mod tests {
     #[test]
     fn node_and_sidecars_are_decoded_from_a_pods_spec() {
         let pod = r#"{
-            "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30},
+            "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30,
+                "finalizers": ["example.com/hold"]},
             "spec": {"nodeName": "n1", "initContainers": [7, {"name": "once"}, {"name": "log", "restartPolicy": "Always"}]},
             "status": {"phase": "Running", "initContainerStatuses": [
                 {"name": "once", "image": "", "imageID": "", "ready": true, "restartCount": 1},
@@ -288,13 +292,14 @@ mod tests {
         assert_eq!(kinds, [ContainerKind::Init, ContainerKind::Sidecar]);
         let requested = "2026-01-01T00:00:00Z".parse().unwrap();
         assert_eq!(record.deletion.unwrap().requested, requested);
+        assert_eq!(*record.finalizers, ["example.com/hold"]);
     }
 
     #[test]
     fn only_decoded_fields_can_make_a_pod_unreadable() {
         let pod = r#"{
             "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7, "initContainers": {"a": 7}, "nodeName": 7},
-            "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},
+            "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {}, "finalizers": 7,
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "ownerReferences": null, "annotations": {"a": 7, "training.kubeflow.org/restart-attempt": "3"},
                 "labels": {"l": {}, "training.kubeflow.org/operator-name": "any", "m": "n"}},

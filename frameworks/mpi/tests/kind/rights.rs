@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use training_job_mpi::MPIJob;
 use training_job_testing::Story;
 
-const TAKEN: &str = "the name is taken by an object that this job does not control";
+const TAKEN: &str = "the name is taken by an object that this job does not control (it has no controller)";
 
 /// An object that a job named `job` would create: its API group, kind, plural and name.
 struct Named {

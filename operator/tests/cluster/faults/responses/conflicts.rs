@@ -99,7 +99,7 @@ async fn a_strangers_object_under_the_name_is_left_alone() {
     stage.create(job("b", 1)).await;
     let message = stage.until_event("a", "FailedCreatePod").await;
     assert!(
-        message.contains("a-worker-0") && message.contains("does not control"),
+        message.contains("a-worker-0") && message.contains("does not control (it has no controller)"),
         "{message}"
     );
     stage.good_job().await;
