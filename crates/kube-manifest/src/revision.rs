@@ -41,7 +41,7 @@ pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::R
     Ok(files)
 }
 
-fn blob(name: &str) -> io::Result<Vec<u8>> {
+pub(crate) fn blob(name: &str) -> io::Result<Vec<u8>> {
     let size = git(&["cat-file", "-s", name])?;
     let size = String::from_utf8_lossy(&size).trim().parse::<u64>();
     if size.is_ok_and(|size| size > MAX_FILE_BYTES) {
