@@ -181,6 +181,7 @@ fn check<'a, J: TrainingJob>(
             errors.bad_job_name("metadata.name", name);
         }
         name if name.len() > names::MAX_LABEL_CHARS => errors.long_name("metadata.name", name.len()),
+        name if names::subdomain(name).is_some() => errors.bad_object_name("metadata.name", name),
         _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);

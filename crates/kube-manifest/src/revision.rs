@@ -130,7 +130,7 @@ fn line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end().to_owned()
 }
 
-fn blob(name: &str) -> io::Result<Vec<u8>> {
+pub(crate) fn blob(name: &str) -> io::Result<Vec<u8>> {
     let size = git(&["cat-file", "-s", name])?;
     let size = String::from_utf8_lossy(&size).trim().parse::<u64>();
     if size.is_ok_and(|size| size > MAX_FILE_BYTES) {

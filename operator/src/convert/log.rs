@@ -17,6 +17,8 @@ pub(super) struct Log<'a> {
     pub(super) has_job: bool,
     /// The findings, in the order of their discovery.
     pub(super) findings: Vec<Finding>,
+    /// The jobs within other objects, which stay as they are.
+    pub(super) left: Vec<Finding>,
 }
 
 impl<'a> Log<'a> {
@@ -29,7 +31,20 @@ impl<'a> Log<'a> {
             lossy,
             has_job: false,
             findings: Vec::new(),
+            left: Vec::new(),
         }
+    }
+
+    /// Reports the jobs within another object.
+    pub(super) fn leave(&mut self, jobs: Vec<Finding>) {
+        let lines = self.lines;
+        self.left.extend(jobs.into_iter().map(|finding| Finding {
+            at: finding.at.map(|at| Position {
+                line: at.line + lines,
+                ..at
+            }),
+            ..finding
+        }));
     }
 
     pub(super) fn file(&self) -> &'a str {

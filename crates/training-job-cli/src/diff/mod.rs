@@ -81,9 +81,11 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => {
             let jobs = old_jobs((old, new), kinds, &mut notes).zip(new_jobs(new, kinds));
-            let sides = jobs.map(|(mut old, mut new)| {
-                job::remove_equal(&mut old, &mut new);
-                Ok::<_, Failure>((job::side(&old, &settings)?, job::side(&new, &settings)?))
+            let sides = jobs.map(|(old, new)| {
+                let mut sides = job::titled([old, new]);
+                job::remove_equal(&mut sides);
+                let [old, new] = sides.each_ref().map(|side| job::side(side, &settings));
+                Ok::<_, Failure>((old?, new?))
             });
             sides.transpose()?
         }
