@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -189,10 +189,26 @@ fn runs_in_part(pod: &Pod) -> bool {
 }
 
 fn dead_end(pod: &Pod) -> Option<String> {
-    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
-    let mut waiting = containers.filter_map(|c| c.state.as_ref()?.waiting.as_ref());
+    let containers = || {
+        pod.status
+            .iter()
+            .flat_map(|status| status.container_statuses.iter().flatten())
+    };
+    if let Some(missing) = containers().find_map(missing_program) {
+        return Some(missing);
+    }
+    let mut waiting = containers().filter_map(|c| c.state.as_ref()?.waiting.as_ref());
     let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
     Some(dead.message.clone().unwrap_or_default())
+}
+
+/// Returns the cause if a container waits for a restart after its program could not be started. On one machine a
+/// restart changes nothing.
+fn missing_program(container: &ContainerStatus) -> Option<String> {
+    container.state.as_ref()?.waiting.as_ref()?;
+    let end = container.last_state.as_ref()?.terminated.as_ref()?;
+    let is_missing = end.container_id.is_none() && matches!(end.exit_code, 126 | 127);
+    is_missing.then(|| end.message.clone().unwrap_or_default())
 }
 
 pub(crate) fn namespace_of(job: &impl ResourceExt) -> String {

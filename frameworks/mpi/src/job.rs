@@ -165,6 +165,7 @@ fn unusual_container<'t>(topology: &'t Topology<'_>) -> Option<&'t str> {
 
 impl TrainingJob for MPIJob {
     const FRAMEWORK: Framework = Framework::new("mpi", "mpijob-controller")
+        .aliases(&["horovod"])
         .first_container()
         .no_port()
         .env_main_container_only()

@@ -69,7 +69,7 @@ pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use process_metrics::metric_descriptions;
-pub use program::{Program, all_kinds_but, program, variable};
+pub use program::{Program, all_kinds_but, names_of, program, variable};
 pub use rules::{grant_command, rules};
 pub use settings::SettingFlags;
 

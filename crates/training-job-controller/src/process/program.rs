@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use training_job::Framework;
 use training_job::job::SettingDefinition;
 
 use crate::DynKind;
@@ -21,6 +22,8 @@ pub struct Program {
     pub lease: String,
     /// The names of its kinds of job, for help texts and completions.
     pub kind_names: Vec<String>,
+    /// The names of the framework of each kind, in the order of `kind_names`, for command lines.
+    pub framework_names: Vec<Vec<&'static str>>,
     /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
     /// The namespace of an installation, unless another is given; by default the name.
@@ -47,6 +50,7 @@ impl Program {
             name,
             version: None,
             kind_names: Vec::new(),
+            framework_names: Vec::new(),
             settings: Vec::new(),
             optional_kinds: &[],
         }
@@ -59,6 +63,7 @@ impl Program {
         for kind in kinds {
             self.settings.extend_from_slice(kind.framework.settings);
             self.kind_names.push(kind.name().to_owned());
+            self.framework_names.push(names_of(&kind.framework));
         }
         self
     }
@@ -82,6 +87,11 @@ impl Program {
         };
         self.name.chars().map(in_name).collect()
     }
+}
+
+/// Returns the names by which command lines accept the kind of this framework.
+pub fn names_of(framework: &Framework) -> Vec<&'static str> {
+    [&[framework.name], framework.aliases].concat()
 }
 
 /// Returns the program of this process: the one that was [installed](Program::install), or else one with the name of the

@@ -69,6 +69,9 @@ pub(super) async fn run(
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let progress = Progress::new(plans, kinds);
     check_mounts(&config, &progress)?;
+    if let Some(file) = &args.report {
+        report::check_writable(file)?;
+    }
     let mut signals = Signals::listen()?;
     let ignored = ignored_settings(&config, &progress);
     let missing = missing_devices(&config, &progress);
@@ -101,11 +104,12 @@ pub(super) async fn run(
     let stopped = session.wait_until_stopped(&mut signals).await;
     let Session {
         run,
-        progress,
+        mut progress,
         mut output,
         report,
         ..
     } = session;
+    progress.settle(run.statuses());
     output.close();
     if !stopped {
         output.note("killed");
