@@ -12,7 +12,7 @@ use training_job_simulation::simulation::Simulation;
 
 use crate::toys::{simulate, toy_job};
 
-const JOBS: usize = 200;
+const JOBS: usize = 50;
 
 /// The faults of all calls of a server that is away.
 const AWAY: [CallFault; 7] = [
