@@ -9,6 +9,7 @@ mod leftovers;
 pub mod manifest;
 mod misplaced;
 mod objects;
+mod pod;
 pub(crate) mod policies;
 mod prune;
 mod roles;

@@ -164,7 +164,7 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         (
             "failurePolicy",
             "{maxRestarts: '3'}",
-            "failure-policy].maxRestarts: must be an integer (is \"3\")",
+            "failure-policy].maxRestarts: must be an integer (is \"3\"); remove the quotes",
         ),
         (
             "failurePolicy",
