@@ -289,6 +289,8 @@ impl<'t> DocumentParser<'t> {
             }
             let at = position(&span.start);
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
+            // Only a key within braces has several lines: a comment of JSON, and the key after it.
+            let has_lines = span.start.line() != span.end.line();
             let key = self.node(event, span)?;
             let length = match &key.content {
                 Content::Scalar(Value::String(text)) if !merge => text.len() + 1,
@@ -301,7 +303,7 @@ impl<'t> DocumentParser<'t> {
                 continue;
             }
             let key = key_text(&key)?;
-            if is_json_comment(&key) {
+            if has_lines && is_json_comment(&key) {
                 return error(at, JSON_COMMENT, "remove the comment");
             }
             if let Some(line) = lines.insert(key.clone(), at.line) {

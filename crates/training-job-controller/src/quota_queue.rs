@@ -231,7 +231,6 @@ mod tests {
         assert_eq!(queue.freed("other", ChildKind::Pod), []);
         assert_eq!(queue.freed("team", ChildKind::Pod), [key("c")]);
         assert_eq!(queue.pause(&key("c"), 9), backoff(0, key("c")));
-        assert_eq!(queue.pause(&key("b"), 1), backoff(1, key("b")));
         assert_eq!(queue.record(&key("c"), None, true), Some(key("b")));
         // It got a part, and keeps its turn.
         assert_eq!(queue.record(&key("b"), refused(9), true), None);

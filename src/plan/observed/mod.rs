@@ -59,7 +59,6 @@ impl Observed {
     /// and no status, and new objects have no UID.
     pub fn carry_out(&mut self, plan: &Plan) {
         let created = plan.create_objects.iter().map(|object| (object, ""));
-        // Patches of pods change only labels.
         let patched = plan.patch_objects.iter();
         let patched = patched.filter(|patch| ChildKind::from(patch.object.kind) != ChildKind::Pod);
         let patched = patched.map(|patch| (&patch.object, &*patch.uid));
@@ -88,6 +87,12 @@ impl Observed {
                     let objects = self.objects.entry(kind).or_default();
                     objects.insert(name, Arc::new(record));
                 }
+            }
+        }
+        for patch in &plan.patch_objects {
+            // Patches of pods restore their labels.
+            if let Some(pod) = self.pods.get_mut(patch.object.name()) {
+                Arc::make_mut(pod).own_labels = None;
             }
         }
         for service in &plan.create_services {
