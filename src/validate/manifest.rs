@@ -223,7 +223,7 @@ fn push_nulls(nulls: FieldErrors, warnings: &mut FieldErrors) {
     let named: Vec<_> = others.iter().take(MAX_NAMED_NULLS).map(in_template).collect();
     let more = match others.len() {
         0 => return warnings.push(first.path, first.problem, first.remedy),
-        ..=MAX_NAMED_NULLS => "",
+        1..=MAX_NAMED_NULLS => "",
         _ => ", …",
     };
     let named = named.join(", ");

@@ -216,6 +216,6 @@ async fn attempts_end_with_the_last_client() {
 
 #[test]
 fn a_refusal_of_the_server_is_an_answer() {
-    let refused = CallError::from(kube::Error::Api(Box::new(Status::default())));
+    let refused = CallError::from(kube::Error::Api(Box::default()));
     assert!(!matches!(refused, CallError::Away));
 }

@@ -232,7 +232,7 @@ where
         ClusterConfigError::new(format!("{origin}: {}", credentials_error(config, &error)))
     };
     let token_file = config.auth_info.token_file.clone().map(PathBuf::from);
-    let token_file = token_file.filter(|file| has_blanks(file));
+    let token_file = token_file.filter(has_blanks);
     let mut with_auth = config.clone();
     if token_file.is_some() {
         with_auth.auth_info.token_file = None;

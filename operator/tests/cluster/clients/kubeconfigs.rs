@@ -10,6 +10,9 @@ use training_job_testbed::cluster::{ControlPlane, Options, Output, Program, repo
 use super::forward_proxy::ForwardProxy;
 use super::plugin::links;
 
+/// Variables of a command's environment.
+type Environment<'a> = &'a [(&'a str, &'a str)];
+
 /// A name in the certificate of the API server that this machine cannot resolve.
 const NAME: &str = "kubernetes.default";
 
@@ -102,7 +105,7 @@ async fn a_proxy_is_used_whenever_kubectl_uses_it() {
     let by_http = cluster("http", NAME, Some(&http));
     let by_socks = cluster("socks", NAME, Some(&socks));
     let nowhere = "http://127.0.0.1:9";
-    let cases: [(&str, &[(&str, &str)], bool, bool); 15] = [
+    let cases: [(&str, Environment<'_>, bool, bool); 15] = [
         (&by_http, &[], true, true),
         (&by_http, &[("NO_PROXY", "*")], true, true),
         (&by_socks, &[], true, true),
