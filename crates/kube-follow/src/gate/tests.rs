@@ -2,7 +2,6 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use kube::core::Status;
 
 use super::*;
 use crate::{CallError, CallTimeout};
