@@ -17,11 +17,6 @@ const HOLD: &str = "test.example.com/ends";
 /// The UIDs of the existing objects by kind and name. Objects that are being deleted are excluded.
 pub(crate) type Identities = BTreeMap<String, String>;
 
-/// Returns true for the service by which a scheduler is dialed, which has a cluster IP.
-pub(crate) fn is_address(name: &str) -> bool {
-    name.starts_with("service ") && name.ends_with("-scheduler-0")
-}
-
 type Job = Object<Value, JobStatus>;
 
 /// A kind of job, and the replicas of its job. Two workers are `worker-0` and `worker-1`.
@@ -333,7 +328,11 @@ impl Jobs {
             .into_iter()
             .filter(|(n, _)| now.contains_key(n))
             .collect();
-        let stays = |name: &String| now.contains_key(name) || !is_address(name);
+        let scheduler = self.pods.get_opt(&format!("{job}-scheduler-0")).await.unwrap();
+        let phase = scheduler.and_then(|pod| pod.status?.phase);
+        let has_ended = matches!(phase.as_deref(), Some("Succeeded" | "Failed"));
+        let address = format!("service {job}-scheduler-0");
+        let stays = |name: &String| now.contains_key(name) || !has_ended || *name != address;
         let before = before.into_iter().filter(|(name, _)| stays(name)).collect();
         assert_eq!(now, if may_lose { kept } else { before }, "{job}");
     }

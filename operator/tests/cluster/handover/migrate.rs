@@ -5,12 +5,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 use training_job_testbed::cluster::{ControlPlane, Options, repository};
 use training_operator_testing::operators;
 
-use super::jobs::{Identities, Jobs, is_address};
+use super::jobs::Jobs;
 use super::standalone::{Old, Release, Stage};
 
 /// The commands of the page's section about the stand-alone operator, in their order.
@@ -112,7 +114,7 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
             String::from_utf8_lossy(&output.stderr)
         );
         if command.ends_with("-k manifests/overlays/standalone") {
-            // Nothing runs the Deployment here, so the test says that its pods are ready.
+            // Nothing runs the Deployment here, so the test says that its pods are ready and that one holds the lease.
             let ready = r#"{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}"#;
             let patch = [
                 "patch",
@@ -122,6 +124,21 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
             ];
             let patch = [&patch[..], &["--type=merge", "--patch", ready]].concat();
             cluster.kubectl(&patch).await.success();
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "1ca428e5.training-operator.kubeflow.org", "namespace": "kubeflow"},
+                "spec": {
+                    "holderIdentity": "training-operator",
+                    "leaseDurationSeconds": 3_600,
+                    "renewTime": MicroTime(Timestamp::now()),
+                },
+            });
+            let apply = ["apply", "--server-side", "-f", "-"];
+            cluster
+                .kubectl_with_input(&apply, &lease.to_string())
+                .await
+                .success();
             cluster.install_crds().await;
             let flags = ["--default-restart-scope=Replica"];
             ours = Some(operators::ours(cluster, &cluster.kubeconfig(), &namespace, &flags).await);
@@ -151,12 +168,7 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
     assert!(last.ends_with("errors: 0, warnings: 0\n"), "{last}");
     assert!(ours.is_some(), "{all:?}");
 
-    let without_addresses = |mut all: Identities| {
-        all.retain(|name, _| !is_address(name));
-        all
-    };
-    let now = jobs.identities().await;
-    assert_eq!(without_addresses(now), without_addresses(before));
+    assert_eq!(jobs.identities().await, before);
     for job in running {
         jobs.is(&job.name(), ConditionType::Running).await;
         job.go_on(&jobs).await;
