@@ -142,7 +142,7 @@ pub(super) fn unseen_jobs(state: &ClusterState, kinds: &[&Arc<Kind>]) -> Vec<Str
             manager.is_none_or(|manager| manager.ends_with("/training-operator"))
         };
         let created = seconds_since(&job["metadata"]["creationTimestamp"], state.now);
-        kinds.iter().any(|kind| is_run(kind))
+        kinds.iter().any(is_run)
             && is_ours(&job["spec"])
             && is_ours(&job["spec"]["runPolicy"])
             && job["metadata"]["deletionTimestamp"].is_null()
