@@ -202,8 +202,8 @@ dashboard: ## Write manifests/monitoring/dashboard.json and the chart's copy ane
 	@cp target/dashboard.json manifests/monitoring/dashboard.json
 	@cp target/dashboard.json manifests/helm/training-operator/files/dashboard.json
 
-compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew: SCENARIOS='mx-ttl-*' or all
-	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_scope compat::with_the_default
+compat: toolchain ## Write tests/compat/{replica,default,volcano,coscheduling}/ anew: SCENARIOS='mx-ttl-*' or all
+	COMPAT_RECORD='$(or $(SCENARIOS),*)' cargo test --package training-operator --test cluster --quiet -- compat::with_
 
 protobuf: ## Write kube-memory's table of the fields of built-in kinds in protobuf anew, from the Go types; needs Go
 	cd tests/control-plane && go run ../../tools/protobuf/fields.go >../../crates/kube-memory/src/request/protobuf.txt

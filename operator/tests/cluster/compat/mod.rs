@@ -147,7 +147,11 @@ async fn run(
     }
     play.end().await?;
     let told = memory.events.last().cloned().unwrap_or_default();
-    let (missing, more) = here::events(&golden, &told);
+    let (missing, mut more) = here::events(&golden, &told);
+    if recorded().is_some() {
+        // Comes after a minute without a scheduler: only a recording takes that long.
+        more.retain(|line| !line.contains(" PodGroupWaits "));
+    }
     let found = Here {
         steps: memory.places,
         missing,
