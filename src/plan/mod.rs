@@ -29,6 +29,7 @@ mod printable;
 mod progress;
 pub mod reasons;
 mod recovery;
+mod resize;
 mod start_failure;
 mod survey;
 mod suspension;
@@ -45,6 +46,7 @@ use crate::validate::ValidJob;
 pub use invalid::invalid;
 pub use panicked::panicked;
 pub use printable::printable;
+pub use resize::restarts_for_sizes;
 pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
 };

@@ -13,6 +13,7 @@ use super::shape::reduced_to;
 use crate::check::Job;
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
+use crate::report::note;
 use crate::write;
 
 /// Returns the old side and the new side: the same jobs in the cluster with their objects, and `jobs` with the objects
@@ -66,6 +67,10 @@ pub(super) async fn sides(
                 running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
             }
             job.object["status"] = stored_job.data["status"].clone();
+            let (_, outline) = (job.kind.outline)(&job.object);
+            if let Some(text) = outline.ok().and_then(|outline| outline.resize_note()) {
+                note(&format!("{title}: {text}"));
+            }
             let planned = (job.kind.planned_objects)(&job.object, settings, &running);
             for now in planned.map_err(|errors| anyhow::anyhow!("{errors}"))? {
                 let same = wanted
