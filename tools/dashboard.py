@@ -200,6 +200,8 @@ ROWS = {
               {"{{namespace}}/{{pod}}": f"training_operator_history_bytes{{{OPERATOR}}}"}, unit="bytes"),
         graph("Stories lost", "Failures to keep the story of a finished job, by cause.",
               {"{{cause}}": f"sum by (cause) (increase(training_operator_stories_lost_total{{{OPERATOR}}}[$__rate_interval]))"}),
+        graph("Log lines lost", "Lines of the log that could not be written.",
+              {"{{namespace}}/{{pod}}": f"increase(training_operator_log_lines_lost_total{{{OPERATOR}}}[$__rate_interval])"}),
         number("Versions", "Versions of the replicas.",
                f"count by (version) (training_operator_build_info{{{OPERATOR}}})", legend="{{version}}"),
     ],

@@ -20,7 +20,6 @@ mod driver;
 mod floor;
 mod follow;
 mod processes;
-mod relay;
 mod table;
 mod test_cluster;
 mod timelines;

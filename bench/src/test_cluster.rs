@@ -8,12 +8,11 @@ use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program};
+use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program, Relay, Traffic};
 use training_operator_testing::operators;
 use training_operator_testing::usage::{Usage, find};
 
 use crate::floor;
-use crate::relay::{Relay, Traffic};
 use crate::timelines::Figures;
 use crate::work::{Contender, Kind};
 
@@ -58,7 +57,7 @@ impl TestCluster {
         plane.install_crds().await;
         let mut cluster = Self {
             namespace: plane.namespace("load").await,
-            relay: Relay::start(&plane).await,
+            relay: plane.relay(&plane.kubeconfig()).await,
             plane,
             contender,
             in_flight,

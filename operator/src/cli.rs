@@ -8,7 +8,7 @@ use training_job_cli::{History, Install, Kinds, Manual, Review, exit};
 use training_job_cli::{Kubectl, Local};
 use training_job_controller::process::Program;
 
-use crate::installation::{KINDS_OF_2017, OPTIONAL_KINDS};
+use crate::installation::OPTIONAL_KINDS;
 use crate::kinds::kinds;
 use crate::{convert, new_kind, remote_shell, run, smoke_test};
 use training_job_cli::help;
@@ -16,6 +16,9 @@ use training_job_cli::help;
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
 /// time.
 const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
+
+/// The namespace of the manifests' overlays.
+const NAMESPACE: &str = "kubeflow";
 
 const HELP: &str = "\
 Examples:
@@ -80,7 +83,7 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
     let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
     program.version = Some(env!("CARGO_PKG_VERSION"));
     LEASE.clone_into(&mut program.lease);
-    program.opt_in_kinds = &KINDS_OF_2017;
+    NAMESPACE.clone_into(&mut program.namespace);
     program.optional_kinds = &OPTIONAL_KINDS;
     program
 }

@@ -14,8 +14,9 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
-use training_job_cli::cluster::{self, with_timeout};
+use training_job_cli::cluster::{self, explained, with_timeout};
 use training_job_cli::{Failure, Kinds, exit, help};
+use training_job_controller::process::ClusterFlags;
 
 const HELP: &str = "\
 The user must be allowed to create, get, list, watch and delete jobs of the kind. `helm test` runs this
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()?;
     let ended = runtime.block_on(run_job(arguments, job));
-    match ended.map_err(|error| Failure::new(&file, format!("{error:#}")))? {
+    match ended.map_err(|error| Failure::of_error(&file, &error))? {
         Outcome::Succeeded => Ok(ExitCode::SUCCESS),
         Outcome::Failed => Ok(exit::check_failed()),
     }
@@ -105,22 +106,46 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
     let Args {
         kubeconfig, context, ..
     } = arguments;
-    let (client, server) = cluster::client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let flags = ClusterFlags::new(kubeconfig.as_deref(), context.as_deref());
+    let (client, _) = cluster::client(&flags).await?;
     let (api, job) = in_namespace(&client, arguments, job, &resource);
     let created = with_timeout(api.create(&PostParams::default(), &job)).await;
-    let created = created.and_then(|response| Ok(response?)).context(server)?;
+    let created = match created? {
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            bail!(
+                "{}; delete it, or give the job of the test another name",
+                status.message
+            )
+        }
+        created => created.map_err(|error| explained(error, "create", &resource.plural))?,
+    };
     let name = created.name_any();
     let namespace = created.namespace().unwrap_or_default();
     println!("{} {namespace}/{name}: created", resource.kind);
     let ended = tokio::time::timeout(arguments.timeout, until_ended(&api, &name)).await;
+    let last = match ended {
+        Ok(_) => None,
+        Err(_) => with_timeout(api.get_opt(&name))
+            .await
+            .and_then(|read| Ok(read?))
+            .unwrap_or(None),
+    };
     let deleted = with_timeout(api.delete(&name, &DeleteParams::background())).await;
     let outcome = match ended {
         Ok(outcome) => outcome?,
         Err(_) => {
+            let waits = last
+                .as_ref()
+                .map(|job| text(&job.data["status"]["waitingReason"]));
+            let waits = waits
+                .filter(|reason| !reason.is_empty())
+                .map(|reason| format!(" ({reason})"));
             println!(
-                "{} {namespace}/{name}: did not end in time; training-operator doctor checks the installation",
-                resource.kind
+                "{} {namespace}/{name}: did not end in time{}; training-operator doctor checks the installation",
+                resource.kind,
+                waits.unwrap_or_default()
             );
+            last.iter().for_each(print_cause);
             Outcome::Failed
         }
     };
@@ -155,12 +180,26 @@ async fn until_ended(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<Out
             println!("{}: {}", text(&condition["type"]), text(&condition["message"]));
             match text(&condition["type"]) {
                 "Succeeded" => return Ok(Outcome::Succeeded),
-                "Failed" => return Ok(Outcome::Failed),
+                "Failed" => {
+                    print_cause(&job);
+                    return Ok(Outcome::Failed);
+                }
                 _ => {}
             }
         }
     }
     bail!("the watch ended")
+}
+
+/// Prints the cause of a failure with the last lines of its container, because the job and its pods are deleted next.
+fn print_cause(job: &DynamicObject) {
+    let failure = &job.data["status"]["failure"];
+    if let Some(summary) = failure["summary"].as_str() {
+        println!("cause: {summary}");
+        text(&failure["message"])
+            .lines()
+            .for_each(|line| println!("  {line}"));
+    }
 }
 
 fn text(value: &Value) -> &str {

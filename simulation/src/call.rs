@@ -18,7 +18,7 @@ pub(crate) type ApiResponse = Response<ResponseBody>;
 pub struct Call {
     /// The number of the operator, in the order of their starts.
     pub operator: usize,
-    /// `list`, `watch`, `get`, `create`, `patch`, `delete`.
+    /// `list`, `watch`, `get`, `create`, `patch`, `delete`, and `probe` of a server that seems to be away.
     pub verb: &'static str,
     /// `pods`, `mxjobs/status`, …
     pub resource: String,
@@ -36,7 +36,7 @@ impl Call {
 
     /// Returns true if the call is a write.
     pub fn writes(&self) -> bool {
-        !matches!(self.verb, "list" | "watch" | "get")
+        !matches!(self.verb, "list" | "watch" | "get" | "probe")
     }
 
     /// Returns the verb and resource, such as `create pods`.
@@ -60,6 +60,7 @@ impl Call {
             resource = format!("{resource}/{sub}");
         }
         let verb = match *request.method() {
+            Method::GET if request.uri().path() == "/version" => "probe",
             Method::GET if query.contains("watch=true") => "watch",
             Method::GET if name.is_empty() => "list",
             Method::GET => "get",

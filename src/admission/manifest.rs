@@ -13,8 +13,25 @@ const MAX_LINE: usize = 100;
 /// indentation alone would be 100 KB.
 const MAX_TEMPLATE_LINE: usize = 12_000;
 
-/// Returns a definition as YAML, with short parts on one line. The result is small enough for a client-side
-/// `kubectl apply`, which stores the whole object in an annotation of at most 256 KiB.
+/// The maximum size of a definition, as JSON in bytes, that client-side `kubectl apply` can store. kubectl keeps a copy in
+/// an annotation, and the annotations of an object have at most 256 KiB.
+const MAX_CLIENT_SIDE_BYTES: usize = 255 << 10;
+
+/// Returns a warning with the remedy if client-side `kubectl apply` cannot store the definition, which is the case from
+/// about five pod templates on.
+pub fn size_warning(definition: &CustomResourceDefinition) -> Option<String> {
+    let bytes = serde_json::to_vec(definition).ok()?.len();
+    (bytes > MAX_CLIENT_SIDE_BYTES).then(|| {
+        format!(
+            "{}: apply the definition with kubectl apply --server-side; without it kubectl keeps a copy in an annotation, \
+             which must be at most 256 KiB (has {} KiB)",
+            definition.spec.names.kind,
+            bytes >> 10
+        )
+    })
+}
+
+/// Returns a definition as YAML, with short parts on one line.
 ///
 /// # Errors
 /// If the definition cannot be written as YAML, which does not occur for results of [`definition`](super::definition).
@@ -109,5 +126,24 @@ impl<'a> Serialize for Line<'a> {
             Value::Array(items) => serializer.collect_seq(items.iter().map(|value| part("", value))),
             value => value.serialize(serializer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_over_256_kib_has_a_warning() {
+        let mut definition = CustomResourceDefinition::default();
+        definition.spec.names.kind = "ToyJob".to_owned();
+        assert_eq!(size_warning(&definition), None);
+        definition.spec.group = "g".repeat(300 << 10);
+        let warning = size_warning(&definition).unwrap();
+        assert!(
+            warning.starts_with("ToyJob: apply the definition with kubectl apply --server-side;"),
+            "{warning}"
+        );
+        assert!(warning.ends_with("(has 300 KiB)"), "{warning}");
     }
 }

@@ -19,7 +19,7 @@ mod roles;
 mod template;
 
 pub use check::{DefinitionError, check_framework};
-pub use manifest::manifest;
+pub use manifest::{manifest, size_warning};
 
 use std::collections::BTreeMap;
 

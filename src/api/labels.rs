@@ -1,6 +1,7 @@
 //! Keys of labels and annotations: those of the Kubeflow training operator v1.8.1, and those of this operator.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -60,6 +61,19 @@ impl Keys {
     fn key(self, name: &str) -> String {
         [self.prefix, "/", name].concat()
     }
+}
+
+/// Returns true if a label of this key may be one that the operator sets on pods and selects them by, under any prefix.
+pub fn is_own(key: &str) -> bool {
+    let name = key.rsplit_once('/').map_or("", |(_, name)| name);
+    ["operator-name", "job-name", "replica-type", "replica-index"].contains(&name)
+}
+
+/// Returns a hash that stands for a label, because records of pods must be small. It may differ between releases.
+pub(crate) fn fingerprint(key: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (key, value).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The keys of a pod's labels as texts, because each pod of a job copies them.

@@ -18,6 +18,13 @@ pub struct RunPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
+    /// Seconds from the end of the job in which other containers of a replica may continue after the framework's
+    /// container has ended, at least 0. The pod is deleted then, or earlier at the job's deadline. With cleanPodPolicy
+    /// All it is deleted at the end of the job, and with None never. Default: 600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub sidecar_grace_period_seconds: Option<i32>,
+
     /// Seconds from the end of the job to its deletion, at least 0. Default: the job is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -84,12 +91,13 @@ impl RunPolicy {
     /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. Clients with these types drop the fields
     /// but keep annotations, so each field has an annotation. `managedBy` has none, because a copy of the job in
     /// another cluster must not name the controller of the original.
-    pub const ANNOTATED_FIELDS: [&str; 5] = [
+    pub const ANNOTATED_FIELDS: [&str; 6] = [
         "failurePolicy",
         "successPolicy",
         "restartScope",
         "layout",
         "stableAddress",
+        "sidecarGracePeriodSeconds",
     ];
 
     /// Returns true if another controller runs the job, so that the training operator ignores it.

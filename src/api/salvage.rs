@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::status::{FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus};
 
 /// The fields of a status that every kind has, as on the wire.
-pub const STATUS_FIELDS: [&str; 11] = [
+pub const STATUS_FIELDS: [&str; 12] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -21,6 +21,7 @@ pub const STATUS_FIELDS: [&str; 11] = [
     "restartCount",
     "ready",
     "waitingReason",
+    "waitingSince",
     "failure",
     "failureHistory",
     "recovery",
@@ -64,6 +65,7 @@ impl JobStatus {
             restart_count: read.field("restartCount", |s| s.restart_count, |_| 0),
             ready: read.field("ready", |s| s.ready, |_| String::new()),
             waiting_reason: read.field("waitingReason", |s| s.waiting_reason, |_| String::new()),
+            waiting_since: read.field("waitingSince", |s| s.waiting_since, |_| None),
             failure: read.field("failure", |s| s.failure, failure),
             failure_history: read.field("failureHistory", |s| s.failure_history, failures),
             recovery: read.field("recovery", |s| s.recovery, recovery),
@@ -98,6 +100,7 @@ impl JobStatus {
             self.restart_count != other.restart_count,
             self.ready != other.ready,
             self.waiting_reason != other.waiting_reason,
+            self.waiting_since != other.waiting_since,
             self.failure != other.failure,
             self.failure_history != other.failure_history,
             self.recovery != other.recovery,
@@ -126,6 +129,7 @@ impl JobStatus {
         mend_time(&mut status.start_time);
         mend_time(&mut status.completion_time);
         mend_time(&mut status.last_reconcile_time);
+        mend_time(&mut status.waiting_since);
         mend_count(&mut status.restart_count);
         for failure in status.failure.iter_mut().chain(&mut status.failure_history) {
             mend_time(&mut failure.time);

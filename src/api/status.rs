@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -55,14 +56,18 @@ pub struct JobStatus {
     )]
     pub ready: String,
 
-    /// Reason in one word why no replica runs although the job is active, such as Unschedulable or FailedCreatePod. An
-    /// event of the job has the details.
+    /// Reason in one word why an active job waits: no replica runs, such as Unschedulable, or the API server refuses a
+    /// part of its objects, such as FailedCreatePod. An event of the job has the details.
     #[serde(
         default,
         skip_serializing_if = "String::is_empty",
         deserialize_with = "null_is_default"
     )]
     pub waiting_reason: String,
+
+    /// Time since when the job waits for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
 
     /// Latest failure that restarted or ended the job. Unset if the job has succeeded.
     #[serde(
@@ -319,7 +324,16 @@ impl JobStatus {
         status.recovery.sizes.clone_from(&other.recovery.sizes);
         status.ready.clone_from(&other.ready);
         status.waiting_reason.clone_from(&other.waiting_reason);
+        status.waiting_since.clone_from(&other.waiting_since);
         status
+    }
+
+    /// Sets the reason why the job waits; empty if it does not. The time of a reason that stays is kept.
+    pub(crate) fn set_waiting(&mut self, reason: String, now: Timestamp) {
+        if reason != self.waiting_reason {
+            self.waiting_since = (!reason.is_empty()).then_some(Time(now));
+            self.waiting_reason = reason;
+        }
     }
 
     /// Sets or removes the latest failure, and appends the previous one to the history.

@@ -27,6 +27,9 @@ use super::objects::ObjectDefinition;
 pub struct Framework {
     /// The name of the framework in metrics, such as `tensorflow`.
     pub name: &'static str,
+    /// Other names of the framework, such as the command or the package that users know, for command lines. Default:
+    /// none.
+    pub aliases: &'static [&'static str],
     /// The name of the controller: the value of label [`OPERATOR_NAME`](crate::api::labels::OPERATOR_NAME) and the source
     /// of events.
     /// It must be unique for each kind.
@@ -97,6 +100,7 @@ impl Framework {
     pub const fn new(name: &'static str, controller: &'static str) -> Self {
         Self {
             name,
+            aliases: &[],
             controller,
             key_prefix: "training.kubeflow.org",
             category: "training",
@@ -144,6 +148,13 @@ impl Framework {
     #[must_use]
     pub const fn main_container(mut self, name: &'static str) -> Self {
         self.main_container = name;
+        self
+    }
+
+    /// Adds other names of the framework, by which command lines accept its kind.
+    #[must_use]
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
         self
     }
 

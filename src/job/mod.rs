@@ -94,7 +94,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | the definition is made | [`definition`](Self::definition), [`checks`](Self::checks) |
 /// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`checks`](Self::checks), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
-/// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility) |
+/// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
 /// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
 /// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
@@ -239,6 +239,13 @@ pub trait TrainingJob:
     /// `v1beta1`. Default: `None`.
     fn describe_compatibility(&self, version: &str) -> Option<String> {
         let _ = version;
+        None
+    }
+
+    /// Describes in a sentence when the job succeeds, for a kind whose [`outcome`](Self::outcome) depends on more than
+    /// the exit codes of its replicas, such as `when the last of its steps has succeeded.` Default: `None`, and `explain`
+    /// finds the rule by letting replicas end with 0.
+    fn describe_success(&self) -> Option<String> {
         None
     }
 
@@ -471,7 +478,8 @@ pub trait TrainingJob:
     }
 
     /// Returns the index of the framework's container among the containers of a pod template. Default: the container
-    /// that [`RoleDefinition::container`] or else [`Framework::main_container`] names, or the first container if it is empty.
+    /// that [`RoleDefinition::container`] or else [`Framework::main_container`] names. For a kind of
+    /// [`Framework::first_container`] whose role names none, it is the first container.
     ///
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///

@@ -24,6 +24,8 @@ pub struct Settings {
     /// replica is killed, the others end shortly after, and the cluster may report the others first. Default: three
     /// seconds.
     pub failure_grace_period: Duration,
+    /// The default of `runPolicy.sidecarGracePeriodSeconds`, in seconds. Default: 600, which is ten minutes.
+    pub sidecar_grace_seconds: i64,
     /// Time after its grace period when a pod that is being deleted is deleted by force. Its node has not confirmed
     /// that the processes have ended, and they may continue if the node does. Default: never.
     pub force_delete_after: Option<Duration>,
@@ -44,6 +46,7 @@ impl Default for Settings {
             clean_pods: CleanPodPolicy::Running,
             success_grace_period: Duration::from_secs(1),
             failure_grace_period: Duration::from_secs(3),
+            sidecar_grace_seconds: 600,
             force_delete_after: None,
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Arc::default(),

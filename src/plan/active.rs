@@ -6,7 +6,7 @@ use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob, hook};
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, RestartLimit, Restarts};
-use super::{children, end, gang, notices, objects, progress, reasons, recovery, resize};
+use super::{children, end, gang, notices, objects, progress, reasons, recovery, relabel, resize};
 
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
@@ -18,6 +18,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     notices::add_lingering(draft);
     let survey = survey(job, &draft.status, draft.observed);
+    relabel::find_unread(draft, &survey.roles);
     let mut states = survey::states(&job.topology, &survey, draft.observed);
     if !draft.waits || !draft.status.replica_statuses.is_empty() {
         draft.count(&states);
@@ -58,6 +59,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             if !draft.is_stored_first() {
                 let has_objects = objects::reconcile(draft, &states);
                 children::reconcile(draft, &survey.roles, has_objects);
+                relabel::repair(draft);
             }
         }
     }
@@ -73,7 +75,7 @@ fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>)
 }
 
 fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    if let Some(at) = verdict::deadline(draft) {
+    if let Some(at) = draft.deadline() {
         draft.plan.requeue_at(at, "activeDeadlineSeconds");
     }
 }

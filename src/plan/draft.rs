@@ -1,6 +1,6 @@
 //! The plan under construction, with the next status.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::labels;
@@ -182,13 +182,12 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             Some(ready) => ready,
             None => self.counted_ready(),
         };
-        self.status.waiting_reason = match is_active && self.ready.unwrap_or(0) == 0 {
-            true => {
-                let lacks_pods = self.observed.pods.is_empty() || !self.plan.create_pods.is_empty();
-                waiting::reason(&self.plan.notices, &self.old.waiting_reason, lacks_pods)
-            }
-            false => String::new(),
-        };
+        let runs = self.ready.unwrap_or(0) > 0;
+        let notices = self.plan.notices.iter().filter(|_| !runs);
+        let lacks_children = self.observed.pods.is_empty() || self.plan.creates() > 0;
+        let reason = waiting::reason(notices, &self.old.waiting_reason, lacks_children);
+        let reason = if is_active { reason } else { String::new() };
+        self.status.set_waiting(reason, self.now);
         if self.status != self.old {
             self.status.ready = format!("{ready}/{}", self.job.topology.total());
             let news = self.status.with_counts_of(&self.old);
@@ -226,6 +225,15 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
     pub(super) fn waits_for_first_turn(&self) -> bool {
         let has_begun = self.status.start_time.is_some() && !self.may_wait_for_first_turn();
         self.waits && !has_begun && self.observed.pods.is_empty()
+    }
+
+    /// Returns the deadline of the job, if it has one. The time before its first admission does not count.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let seconds = self.job.policy.active_deadline_seconds;
+        let seconds = seconds.filter(|_| !self.waits_for_first_turn())?;
+        let start = self.status.start_time.as_ref()?.0;
+        // A deadline that is not representable never comes.
+        start.checked_add(SignedDuration::from_secs(seconds)).ok()
     }
 
     /// Returns true if the status is that of a job which may never have been admitted: no replicas are counted, and it was

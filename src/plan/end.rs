@@ -1,17 +1,19 @@
 //! Ends a job: final status and clean-up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, Role, TrainingJob, hook};
+use crate::render;
 
 use super::draft::Draft;
 use super::objects;
-use super::pod_end::{end_of, ends_by_itself, main_name};
+use super::pod_end::{PodEnd, end_of, ends_by_itself};
 use super::reasons;
 use super::ttl;
 use super::types::{ChildKind, Deletion};
@@ -91,7 +93,6 @@ fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let succeeded = draft.status.is(ConditionType::Succeeded);
     let stop_running = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
     let roles = &draft.job.topology.roles;
-    let by_rules = !draft.job.policy.failure.rules.is_empty();
     for (name, count) in &mut draft.status.replica_statuses {
         let role = roles.iter().find(|role| role.name() == name.as_str());
         let replicas = role.map_or(0, |role| i32::try_from(role.replicas).unwrap_or(i32::MAX));
@@ -106,7 +107,7 @@ fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         // A replica is active while its pod may run and its framework container has not ended.
         let runs = |pod: &&Arc<PodRecord>| {
             let is_of_role = |role: &&Role<'_>| role.may_have(&pod.name);
-            let goes_on = |role: &Role<'_>| end_of(pod, main_name(role), role, by_rules).is_none();
+            let goes_on = |role: &Role<'_>| end_of(pod, role).is_none();
             let may_run = pod.phase == Phase::Running && !pod.deleting;
             may_run && role.filter(is_of_role).is_some_and(goes_on)
         };
@@ -138,10 +139,25 @@ pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
 pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     fill_completion_time(&mut draft.status, draft.now);
     settle_counts(draft);
-    clean_up(draft);
+    let works_until = clean_up(draft);
     objects::end(draft);
+    if let Some(until) = works_until {
+        draft.plan.requeue_at(until, "sidecarGracePeriodSeconds");
+        return;
+    }
     let seconds = draft.job.policy.ttl_seconds;
     ttl::apply_ttl(&mut draft.plan, &draft.status, seconds, draft.now);
+}
+
+/// Returns the time until which containers beside the framework's may continue in replicas that have ended, if that is
+/// in the future: the grace period after the end of the job, or the job's deadline if that is earlier.
+fn sidecars_end_at<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
+    let policy = &draft.job.policy;
+    let ended = draft.status.completion_time.as_ref()?.0;
+    let grace = SignedDuration::from_secs(policy.sidecar_grace_seconds);
+    let until = ended.checked_add(grace).ok()?;
+    let until = draft.deadline().map_or(until, |deadline| until.min(deadline));
+    (draft.now < until && policy.clean_pods != CleanPodPolicy::All).then_some(until)
 }
 
 /// Sets the completion time of a finished job if it is missing. The Go operator leaves it out after a permanent exit code.
@@ -156,15 +172,21 @@ pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
     }
 }
 
-fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+/// Plans the clean-up. Returns the end of the grace period of sidecars if a pod is kept because of them.
+fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) -> Option<Timestamp> {
     let policy = draft.job.policy.clean_pods.clone();
     let stop_running = must_stop_running(policy.clone(), &draft.status);
-    let by_rules = !draft.job.policy.failure.rules.is_empty();
+    let sidecars_end_at = sidecars_end_at(draft);
     let roles = &draft.job.topology.roles;
-    let runs_on = |pod: &PodRecord| {
+    let runs = |pod: &PodRecord| !pod.is_terminal() && !ends_by_itself(pod);
+    // The state of the job is decided, but containers beside the framework's may have work to finish.
+    let only_sidecars_run = |pod: &PodRecord| {
         let role = roles.iter().find(|role| role.may_have(&pod.name));
-        !pod.is_terminal() && !role.is_some_and(|role| ends_by_itself(pod, role, by_rules))
+        let end = role.and_then(|role| end_of(pod, role));
+        runs(pod) && end.is_some_and(|end| end != PodEnd::TakenAway)
     };
+    let is_kept = |pod: &PodRecord| sidecars_end_at.is_some() && only_sidecars_run(pod);
+    let runs_on = |pod: &PodRecord| runs(pod) && !is_kept(pod);
     let goes = |pod: &PodRecord| policy == CleanPodPolicy::All || (stop_running && runs_on(pod));
     let observed = draft.observed;
     for pod in observed.pods.values().filter(|p| !p.deleting && goes(p)) {
@@ -173,25 +195,26 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .delete
             .push(Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
     }
-    if stop_running {
-        // A finished pod that stays keeps its service.
-        let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
-        let common = draft.job.topology.common_service.as_ref();
-        let unused = |name: &String| match common == Some(name) {
-            true => !observed.pods.values().any(stays),
-            false => !observed.pods.get(name).is_some_and(stays),
-        };
-        for service in observed
-            .services
-            .values()
-            .filter(|s| !s.deleting && unused(&s.name))
-        {
-            draft
-                .plan
-                .delete
-                .push(Deletion::new(ChildKind::Service, &service.name, &service.uid));
-        }
-    }
+    // A finished pod that stays keeps its headless service. A cluster IP is scarce, and is given back under any policy when
+    // its pod no longer listens.
+    let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
+    let listens = |pod: &Arc<PodRecord>| stays(pod) && !pod.is_terminal();
+    let common = draft.job.topology.common_service.as_ref();
+    let with_address = render::services(draft.job, |name| observed.services.contains_key(name));
+    let with_address = with_address.into_iter().filter(render::has_cluster_ip);
+    let with_address: BTreeSet<_> = with_address.filter_map(|service| service.metadata.name).collect();
+    let is_unused = |name: &String| match common == Some(name) {
+        _ if with_address.contains(name) => !observed.pods.get(name).is_some_and(listens),
+        _ if !stop_running => false,
+        true => !observed.pods.values().any(stays),
+        false => !observed.pods.get(name).is_some_and(stays),
+    };
+    let services = observed.services.values();
+    let unused = services.filter(|service| !service.deleting && is_unused(&service.name));
+    let delete = unused.map(|service| Deletion::new(ChildKind::Service, &service.name, &service.uid));
+    draft.plan.delete.extend(delete);
+    let mut pods = observed.pods.values();
+    sidecars_end_at.filter(|_| pods.any(|pod| !pod.deleting && is_kept(pod)))
 }
 
 /// Returns true if running pods must be deleted: by the clean-up policy, or because the job exceeded a limit.

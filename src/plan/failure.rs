@@ -217,7 +217,7 @@ impl Failure {
 /// Returns the container that failed first.
 fn first_failed(ended: impl Iterator<Item = (String, Termination)>) -> Option<(String, Termination)> {
     ended
-        .filter(|(_, end)| end.exit_code != 0)
+        .filter(|(_, end)| end.exit_code != 0 || end.is_for_restart())
         .min_by_key(|(_, end)| end.finished_at.unwrap_or(Timestamp::MAX))
 }
 

@@ -29,6 +29,7 @@ mod printable;
 mod progress;
 pub mod reasons;
 mod recovery;
+mod relabel;
 mod resize;
 mod start_failure;
 mod survey;

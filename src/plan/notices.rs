@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::observed::{ContainerKind, ContainerRecord, GATED, Phase, PodRecord};
+use crate::api::CleanPodPolicy;
 use crate::job::Role;
 use crate::job::TrainingJob;
 use crate::render::{self, accelerators::additions};
@@ -78,11 +79,15 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Adds a notice for pods whose framework container has ended while another container still runs.
 pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let by_rules = !draft.job.policy.failure.rules.is_empty();
+    let seconds = draft.job.policy.sidecar_grace_seconds;
+    let bound = match draft.job.policy.clean_pods {
+        CleanPodPolicy::Running => format!(" for at most {seconds} s after the end of the job"),
+        _ => String::new(),
+    };
     let mut lingering = draft.job.topology.all().filter_map(|replica| {
         let main = main_name(replica.role)?;
         let pod = draft.observed.pods.get(&replica.pod_name())?;
-        end_of(pod, Some(main), replica.role, by_rules).filter(|_| !pod.is_terminal() && !pod.deleting)?;
+        end_of(pod, replica.role).filter(|_| !pod.is_terminal() && !pod.deleting)?;
         let end = pod.container(main)?.ended.as_ref()?;
         let others = pod.containers.iter();
         let others = others.filter(|c| c.kind == ContainerKind::Regular && c.ended.is_none());
@@ -91,8 +96,8 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         (!others.is_empty()).then(|| {
             format!(
                 "container {main} of pod {name} ended with exit code {code}, which decides the result of the replica, but \
-                 the pod still runs because of {}; make it a native sidecar, which is an init container with restartPolicy \
-                 Always",
+                 the pod still runs{bound} because of {}; unless it ends by itself, make it a native sidecar, which is an \
+                 init container with restartPolicy Always",
                 others.join(", ")
             )
         })

@@ -153,14 +153,14 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let is_this = |o: &JobObject| o.kind == kind && o.name() == name;
         all.iter().any(|(k, n)| *k == kind && n == name) && !wanted.iter().any(is_this)
     };
-    let kept = wanted.iter().filter(|o| stays(o.kind, o.name())).cloned();
-    let kept: Vec<_> = kept.collect();
-    patch(draft, &kept);
     let is_calm = draft.observed.pods.values().all(|pod| pod.is_terminal());
     let is_optional = |kind| J::FRAMEWORK.objects.iter().any(|d| d.kind == kind && d.optional);
+    let is_kept = |kind, name: &str| stays(kind, name) || !is_calm && !is_optional(kind);
+    let kept = wanted.iter().filter(|o| is_kept(o.kind, o.name())).cloned();
+    let kept: Vec<_> = kept.collect();
+    patch(draft, &kept);
     delete_unless(draft, |kind, name| {
-        let stays = stays(kind, name) || !is_calm && !is_optional(kind);
-        stays && !lacks_referents(kind, name)
+        is_kept(kind, name) && !lacks_referents(kind, name)
     });
 }
 

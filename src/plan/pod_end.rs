@@ -1,29 +1,16 @@
 //! Determines how a pod's training ended. The framework's container decides.
 
-use jiff::Timestamp;
-
-use crate::api::RestartPolicy;
 use crate::job::Role;
-use crate::render;
 
 use super::observed::{ContainerKind, ContainerRecord, Phase, PodRecord, Termination};
 
 /// The end of a replica's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PodEnd {
-    /// The replica succeeded, at this time if known.
-    Good(Option<Timestamp>),
-    /// The replica failed, at this time if known.
-    Bad(Option<Timestamp>),
-}
-
-impl PodEnd {
-    /// Returns the time of the end, if known.
-    pub(super) fn at(self) -> Option<Timestamp> {
-        match self {
-            Self::Good(at) | Self::Bad(at) => at,
-        }
-    }
+    Good,
+    Bad,
+    /// The pod was deleted or disrupted before the end, so the exit code has no meaning.
+    TakenAway,
 }
 
 /// Returns the name of the framework's container in the pods of a role.
@@ -33,57 +20,38 @@ pub(super) fn main_name<'r>(role: &'r Role<'_>) -> Option<&'r str> {
 
 /// Returns how the replica of a pod ended, or None if it has not ended.
 ///
-/// `main` is the framework's container. The replica has not ended while this container runs or its kubelet restarts
-/// it. Once this container has ended, no other container matters. A pod that failed for a reason of its own, such as
-/// its deadline, has not done its work even if the container ended with 0. A pod without the framework's container is
-/// judged by its phase. A replica that is always replaced has failed whatever its exit code. `by_rules` is true for a job whose failure policy has rules.
-pub(super) fn end_of(pod: &PodRecord, main: Option<&str>, role: &Role<'_>, by_rules: bool) -> Option<PodEnd> {
-    let main = main
-        .and_then(|name| pod.container(name))
-        .map(|c| (&*c.name, c.ended.as_ref()));
-    let (main, end) = main.unwrap_or_default();
-    let judge = |end: &Termination| judge(end, role.definition.always_replaced);
-    match (end, pod.phase) {
-        (Some(end), Phase::Failed) if pod.reason.is_some() => Some(PodEnd::Bad(end.finished_at)),
-        (Some(end), Phase::Succeeded | Phase::Failed) => Some(judge(end)),
+/// The replica has not ended while the framework's container runs or its kubelet restarts it. Once this container has
+/// ended, no other container matters. A pod that failed for a reason of its own, such as its deadline, has not done its
+/// work even if the container ended with 0. A pod without the framework's container is judged by its phase. A replica
+/// that is always replaced has failed whatever its exit code.
+pub(super) fn end_of(pod: &PodRecord, role: &Role<'_>) -> Option<PodEnd> {
+    let main = main_name(role).and_then(|name| pod.container(name));
+    let end = main.and_then(|container| container.ended.as_ref());
+    let is_good = |is_good: bool| is_good && !role.definition.always_replaced;
+    let by_code = |end: &Termination| is_good(end.exit_code == 0);
+    let good = match (end, pod.phase) {
+        (Some(_), Phase::Failed) if pod.reason.is_some() => false,
+        (Some(end), Phase::Succeeded | Phase::Failed) => by_code(end),
         // The phase is Pending as long as any other container cannot start.
-        (Some(end), _) if !is_restarted(role, main, end, by_rules) => Some(judge(end)),
-        (None, Phase::Succeeded) if role.definition.always_replaced => Some(PodEnd::Bad(pod.ended_at())),
-        (None, Phase::Succeeded) => Some(PodEnd::Good(pod.ended_at())),
-        (None, Phase::Failed) => Some(PodEnd::Bad(pod.ended_at())),
-        _ => None,
-    }
-}
-
-fn judge(end: &Termination, is_always_bad: bool) -> PodEnd {
-    match end.exit_code {
-        0 if !is_always_bad => PodEnd::Good(end.finished_at),
-        _ => PodEnd::Bad(end.finished_at),
-    }
-}
-
-/// Returns true if the kubelet restarts the framework's container `main` of the role after this end. A container may
-/// have a restart policy of its own.
-fn is_restarted(role: &Role<'_>, main: &str, end: &Termination, by_rules: bool) -> bool {
-    let containers = role.template().spec.iter().flat_map(|spec| &spec.containers);
-    let own = containers
-        .filter(|c| c.name == main)
-        .find_map(|c| c.restart_policy.as_deref());
-    let policy = own.unwrap_or_else(|| render::kubelet_policy(role, by_rules));
-    policy == RestartPolicy::Always.as_str()
-        || policy == RestartPolicy::OnFailure.as_str() && end.exit_code != 0
+        (Some(end), _) if !main.is_some_and(|main| pod.restarts(main)) => by_code(end),
+        (None, Phase::Succeeded) => is_good(true),
+        (None, Phase::Failed) => false,
+        _ => return None,
+    };
+    Some(match good {
+        _ if pod.was_taken_away(end) => PodEnd::TakenAway,
+        true => PodEnd::Good,
+        false => PodEnd::Bad,
+    })
 }
 
 /// Returns true if the kubelet ends the pod without a request, because only native sidecars still run.
-pub(super) fn ends_by_itself(pod: &PodRecord, role: &Role<'_>, by_rules: bool) -> bool {
+pub(super) fn ends_by_itself(pod: &PodRecord) -> bool {
     let regular = pod.containers.iter();
     let mut regular = regular
         .filter(|container| container.kind == ContainerKind::Regular)
         .peekable();
-    let has_ended = |container: &ContainerRecord| {
-        let end = container.ended.as_ref();
-        end.is_some_and(|end| !is_restarted(role, &container.name, end, by_rules))
-    };
+    let has_ended = |container: &ContainerRecord| container.ended.is_some() && !pod.restarts(container);
     regular.peek().is_some() && regular.all(has_ended)
 }
 

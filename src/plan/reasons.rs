@@ -48,6 +48,12 @@ pub const RESTART_BACK_OFF: &str = "RestartBackOff";
 /// Notice: the framework's container has ended, and another container keeps its pod running.
 pub const CONTAINERS_STILL_RUNNING: &str = "ContainersStillRunning";
 
+/// Notice: a pod of a replica exists, and the job does not control it.
+pub const POD_NOT_CONTROLLED: &str = "PodNotControlled";
+
+/// Event: another client changed labels of pods, and the operator restored them.
+pub const POD_LABELS_CHANGED: &str = "PodLabelsChanged";
+
 /// Notice: pods still exist after their grace period.
 pub const PODS_STUCK_TERMINATING: &str = "PodsStuckTerminating";
 

@@ -1,9 +1,9 @@
 //! Surveys a job: determines the state of each replica from its pod and the status. No decision is made here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::observed::{ContainerKind, Observed, Phase, PodRecord};
+use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
 use crate::job::{FailureTolerance, TrainingJob, hook};
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
@@ -87,16 +87,23 @@ fn observe_roles<'a, J: TrainingJob>(
     status: &JobStatus,
     observed: &Observed,
 ) -> Vec<ObservedRole<'a>> {
-    let by_rules = !job.policy.failure.rules.is_empty();
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
         let completed = recovery::completed(&status.recovery, role);
         let started = recovery::started(&status.recovery, role);
+        let tolerance = hook("tolerance", || job.job.tolerance(role));
         let replicas = role
             .all()
             .map(|replica| {
                 let lost = scope != RestartScope::Replica && replica.index < started;
-                observe_replica(&replica, status, observed, &scope, &completed, lost, by_rules)
+                let is_completed = completed.contains(&replica.index);
+                match observed.pods.get(&replica.pod_name()) {
+                    Some(pod) => observe_replica(&replica, status, pod, &scope, is_completed, lost),
+                    None => {
+                        let may_fail = tolerance == FailureTolerance::None;
+                        observe_missing(&replica, status, observed, is_completed, lost, may_fail)
+                    }
+                }
             })
             .collect();
         ObservedRole {
@@ -132,7 +139,12 @@ fn restarts_in_place<J: TrainingJob>(
         let alone = restarts_alone(replica.role, &scope);
         let counted = counted_containers(pod, main_name(replica.role));
         let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
-        let live = counted.map(|c| c.restarts).fold(0, i32::saturating_add);
+        // A restart of all containers counts once. Where it is a failure of the replica, it is counted as such.
+        let of_all = pod.restarts_of_all();
+        let live = counted
+            .map(|c| c.restarts.saturating_sub(of_all))
+            .fold(0, i32::saturating_add);
+        let live = live.saturating_add(if alone { of_all } else { 0 });
         let live = live.min(MAX_COUNT);
         let fresh = match own_limit(job, replica.role, &scope) {
             None => &mut found.fresh,
@@ -149,45 +161,57 @@ fn restarts_in_place<J: TrainingJob>(
     found
 }
 
-fn observe_replica(
+/// Returns the state of a replica without a pod. The end of its last pod counts if another client removed that pod, so
+/// that the result does not depend on the time of the removal. A failure that the job may tolerate does not count,
+/// because such a replica is created again (`may_fail` is false).
+fn observe_missing(
     replica: &Replica<'_>,
     status: &JobStatus,
     observed: &Observed,
-    scope: &RestartScope,
-    completed: &BTreeSet<u32>,
+    is_completed: bool,
     lost: bool,
-    by_rules: bool,
+    may_fail: bool,
 ) -> ObservedReplica {
     let name = replica.pod_name();
     let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
-    let is_complete = completed.contains(&replica.index);
-    let Some(pod) = observed.pods.get(&name) else {
-        let ended_well = observed
-            .completed
-            .get(&name)
-            .is_some_and(|made_for| *made_for >= attempt);
-        return if is_complete || ended_well {
-            ObservedReplica::Succeeded
-        } else if lost {
-            ObservedReplica::Failed(Failure::lost(replica, &name))
-        } else {
-            ObservedReplica::Missing
-        };
-    };
+    let last = observed.removed.get(&name);
+    let last = last.filter(|pod| !recovery::is_outdated(pod.attempt, attempt));
+    match last.and_then(|pod| Some((pod, end_of(pod, replica.role)?))) {
+        _ if is_completed => ObservedReplica::Succeeded,
+        Some((_, PodEnd::Good)) => ObservedReplica::Succeeded,
+        Some((pod, PodEnd::Bad)) if may_fail => {
+            ObservedReplica::Failed(Failure::of_pod(replica, pod, main_name(replica.role)))
+        }
+        _ if !lost => ObservedReplica::Missing,
+        _ => match observed.read.get(&name) {
+            // It runs where no watch shows it, or its name is taken, so that no other pod can replace it.
+            Some(NameHolder::Job | NameHolder::Other) => ObservedReplica::Pending,
+            Some(NameHolder::Nobody) | None => ObservedReplica::Failed(Failure::lost(replica, &name)),
+        },
+    }
+}
+
+fn observe_replica(
+    replica: &Replica<'_>,
+    status: &JobStatus,
+    pod: &Arc<PodRecord>,
+    scope: &RestartScope,
+    is_completed: bool,
+    lost: bool,
+) -> ObservedReplica {
+    let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
     if recovery::is_outdated(pod.attempt, attempt) {
         return ObservedReplica::Outdated(pod.clone());
     }
-    if is_complete {
+    if is_completed {
         return ObservedReplica::Succeeded;
     }
     let main = main_name(replica.role);
     let gone = || Failure::taken_away(replica, pod);
-    match end_of(pod, main, replica.role, by_rules) {
-        Some(end) if pod.was_taken_away(end.at()) && !pod.deleting => ObservedReplica::Failed(gone()),
-        Some(end) if !pod.was_taken_away(end.at()) => match end {
-            PodEnd::Good(_) => ObservedReplica::Succeeded,
-            PodEnd::Bad(_) => ObservedReplica::Failed(Failure::of_pod(replica, pod, main)),
-        },
+    match end_of(pod, replica.role) {
+        Some(PodEnd::Good) => ObservedReplica::Succeeded,
+        Some(PodEnd::Bad) => ObservedReplica::Failed(Failure::of_pod(replica, pod, main)),
+        Some(PodEnd::TakenAway) if !pod.deleting => ObservedReplica::Failed(gone()),
         // A deletion cannot be undone, so replicas that restart together need not wait for the end of its grace period.
         _ if pod.deleting && lost => ObservedReplica::Failed(gone()),
         _ if pod.deleting => ObservedReplica::Stopping(gone()),

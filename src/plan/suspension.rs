@@ -90,7 +90,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     resize::record(draft);
     let message = hook("message", || draft.job.job.message(&Milestone::Resumed));
     draft.event(false, reasons::RESUMED, message);
-    if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
+    if !draft.observed.pods.is_empty() || !draft.observed.removed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
         draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);
     }

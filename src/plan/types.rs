@@ -15,7 +15,10 @@ use super::reasons;
 pub struct Plan {
     /// Objects other than services and pods to create. They are created before the services.
     pub create_objects: Vec<JobObject>,
-    /// Patches of existing objects that differ from their wanted state.
+    /// Names of pods to read from the API server before anything is done, because the caches do not show whether they
+    /// exist. If there are any, the plan must be made again, with [`Observed::read`](super::observed::Observed::read).
+    pub unread: Vec<String>,
+    /// Patches of existing objects that differ from their wanted state. Of a pod only labels are changed.
     pub patch_objects: Vec<ObjectPatch>,
     /// Services to create, before the pods.
     pub create_services: Vec<Service>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::observed::{MAX_MESSAGE, Phase, last_words};
+use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureAction, FailureRecord, RestartScope};
 use crate::job::{
     FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook,
@@ -97,7 +97,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
             None => JobVerdict::Succeeded,
         };
     }
-    if deadline(draft).is_some_and(|at| at <= draft.now) {
+    if draft.deadline().is_some_and(|at| at <= draft.now) {
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
             record: out_of_time(draft),
@@ -120,15 +120,6 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     JobVerdict::Restarts(Restarts { root_cause, scopes })
-}
-
-/// Returns the deadline of the job, if it has one. The time before its first admission does not count.
-pub(super) fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
-    let seconds = draft.job.policy.active_deadline_seconds;
-    let seconds = seconds.filter(|_| !draft.waits_for_first_turn())?;
-    let start = draft.status.start_time.as_ref()?.0;
-    // A deadline that is not representable never comes.
-    start.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 /// Returns the failures that are not tolerated.
@@ -235,7 +226,7 @@ fn mark_secondary_failures(failed: &mut [FailedReplica<'_, '_>], stopping: &[Fai
 
 /// Returns true if `follower` is a consequence of `cause`: they restart together, and `follower` is not the earlier one.
 /// After the loss of a pod there is no limit between the two, because the other processes may run for as long as the grace
-/// period of that pod, and because the time of the loss may be unknown.
+/// period of that pod, and because the time of the loss may be unknown. Before it, the difference of clocks is the limit.
 fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>) -> bool {
     if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
         return false;
@@ -243,9 +234,12 @@ fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>)
     if cause.failure.record.time.is_none() {
         return true;
     }
-    let (before, after) = (cause.failure.time(), follower.failure.time());
-    let is_soon = || after.duration_since(before) <= MAX_SECONDARY_DELAY;
-    before <= after && (cause.failure.cause == FailureCause::Lost || is_soon())
+    let delay = follower.failure.time().duration_since(cause.failure.time());
+    match cause.failure.cause {
+        // The clock of the API server has the time of the loss, and that of a node the time of the other failure.
+        FailureCause::Lost => delay >= -MAX_CLOCK_SKEW,
+        _ => (SignedDuration::ZERO..=MAX_SECONDARY_DELAY).contains(&delay),
+    }
 }
 
 fn restart_together(scope: &RestartScope, role: &Role<'_>, other: &Role<'_>) -> bool {

@@ -1,4 +1,6 @@
-//! The reason why an active job has no running replica, for the status.
+//! The reason why an active job waits, for the status.
+
+use jiff::Timestamp;
 
 use crate::api::{ConditionType, JobStatus};
 
@@ -19,34 +21,37 @@ const OTHER_NOTICES: [&str; 6] = [
 /// The start of the reasons of refused creates, which only the controller observes.
 const FAILED_CREATE: &str = "FailedCreate";
 
-/// Returns why no replica of an active job runs, from the notices of the plan. The stored reason of a refused create
-/// remains while pods are missing, because a plan does not know how its creates end.
-pub(super) fn reason(notices: &[PlannedEvent], stored: &str, lacks_pods: bool) -> String {
-    let mut causes = notices.iter().map(|notice| notice.reason.as_str());
+/// Returns why an active job waits, from the notices about its replicas. The stored reason of a refused create remains
+/// while children are missing, because a plan does not know how its creates end.
+pub(super) fn reason<'n>(
+    notices: impl Iterator<Item = &'n PlannedEvent>,
+    stored: &str,
+    lacks_children: bool,
+) -> String {
+    let mut causes = notices.map(|notice| notice.reason.as_str());
     match causes.find(|reason| !OTHER_NOTICES.contains(reason)) {
         // A kubelet alternates between both, and each change would be a write.
         Some("ErrImagePull") => "ImagePullBackOff".to_owned(),
         Some(reason) => reason.to_owned(),
-        None if lacks_pods && stored.starts_with(FAILED_CREATE) => stored.to_owned(),
+        None if lacks_children && stored.starts_with(FAILED_CREATE) => stored.to_owned(),
         None => String::new(),
     }
 }
 
 impl Plan {
-    /// Records in the next status that the API server refuses to create children, unless a replica runs. `stored` is
-    /// the stored status, and `reason` that of the event about the failure, such as `FailedCreatePod`.
-    pub fn report_refusal(&mut self, stored: &JobStatus, reason: &str) {
+    /// Records in the next status that the API server refuses to create children. `stored` is the stored status, and
+    /// `reason` that of the event about the failure, such as `FailedCreatePod`.
+    pub fn report_refusal(&mut self, stored: &JobStatus, reason: &str, now: Timestamp) {
         let status = self.status.as_ref().map_or(stored, |change| &change.status);
-        let waits = !status.is_finished()
-            && !status.is(ConditionType::Suspended)
-            && (status.ready.is_empty() || status.ready.starts_with("0/"));
+        let waits = !status.is_finished() && !status.is(ConditionType::Suspended);
         if !waits || status.waiting_reason == reason {
             return;
         }
-        let status = JobStatus {
-            waiting_reason: reason.to_owned(),
-            ..status.clone()
-        };
+        let mut status = status.clone();
+        status.waiting_reason.clone_from(&stored.waiting_reason);
+        status.waiting_since.clone_from(&stored.waiting_since);
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        status.set_waiting(reason.to_owned(), now);
         let urgent = self.status.as_ref().is_some_and(|change| change.urgent);
         // The plan may only have removed the reason, which it does not know.
         self.status = Some(StatusChange { status, urgent }).filter(|change| change.status != *stored);
@@ -73,40 +78,40 @@ mod tests {
             "Unschedulable",
             "PodGated",
         ]);
-        assert_eq!(reason(&both, "", false), "Unschedulable");
-        assert_eq!(reason(&notices(&["ErrImagePull"]), "", false), "ImagePullBackOff");
-        assert_eq!(reason(&[], "Unschedulable", true), "");
+        assert_eq!(reason(both.iter(), "", false), "Unschedulable");
+        assert_eq!(
+            reason(notices(&["ErrImagePull"]).iter(), "", false),
+            "ImagePullBackOff"
+        );
+        assert_eq!(reason([].iter(), "Unschedulable", true), "");
     }
 
     #[test]
     fn a_refused_create_remains_the_reason_while_pods_are_missing() {
-        assert_eq!(reason(&[], "FailedCreatePod", true), "FailedCreatePod");
-        assert_eq!(reason(&[], "FailedCreatePod", false), "");
+        assert_eq!(reason([].iter(), "FailedCreatePod", true), "FailedCreatePod");
+        assert_eq!(reason([].iter(), "FailedCreatePod", false), "");
     }
 
     #[test]
-    fn a_refusal_is_reported_once_and_only_if_no_replica_runs() {
-        let status = |ready: &str| JobStatus {
-            ready: ready.to_owned(),
+    fn a_refusal_is_reported_once_with_its_time_also_while_replicas_run() {
+        let status = JobStatus {
+            ready: "1/2".to_owned(),
             ..JobStatus::default()
         };
+        let [first, later] = [1, 9].map(|second| Timestamp::from_second(second).unwrap());
         let mut plan = Plan::default();
-        plan.report_refusal(&status("1/2"), "FailedCreatePod");
-        assert_eq!(plan.status, None);
-        plan.report_refusal(&status("0/2"), "FailedCreatePod");
+        plan.report_refusal(&status, "FailedCreatePod", first);
         let change = plan.status.take().unwrap();
-        assert_eq!(
-            (change.status.waiting_reason.as_str(), change.urgent),
-            ("FailedCreatePod", false)
-        );
-        plan.report_refusal(&change.status, "FailedCreatePod");
+        assert!(!change.urgent);
+        let stored = change.status;
+        let since = stored.waiting_since.clone().map(|time| time.0);
+        assert_eq!((&*stored.waiting_reason, since), ("FailedCreatePod", Some(first)));
+        plan.report_refusal(&stored, "FailedCreatePod", later);
         assert_eq!(plan.status, None);
         // A plan that removes the reason writes nothing either.
-        plan.status = Some(StatusChange {
-            status: status("0/2"),
-            urgent: false,
-        });
-        plan.report_refusal(&change.status, "FailedCreatePod");
+        let urgent = false;
+        plan.status = Some(StatusChange { status, urgent });
+        plan.report_refusal(&stored, "FailedCreatePod", later);
         assert_eq!(plan.status, None);
     }
 }

@@ -20,12 +20,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use gang::Members;
-pub(crate) use pod::kubelet_policy;
 pub use pod::pod;
 // Not an interface: `kubectl training top` shows the requests of pods.
 #[doc(hidden)]
 pub use requests::of_pod as pod_requests;
 use service::common;
+pub(crate) use service::has_cluster_ip;
 pub use service::service;
 pub use warnings::warnings;
 
@@ -121,7 +121,7 @@ fn set_owner_and_labels<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobO
 }
 
 /// Returns the labels of everything that belongs to a job.
-fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
+pub(crate) fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
     [
         (
             labels::OPERATOR_NAME.to_owned(),
@@ -160,10 +160,23 @@ fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) 
 
 /// Returns the labels of a replica that do not depend on the kind of job. The service selects the pod by them.
 fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let role = (job.keys.replica_type.clone(), replica.role.slug.clone());
-    let index = match &replica.role.names {
+    let index = index_label(job, replica);
+    role_labels(job, replica.role).into_iter().chain(index).collect()
+}
+
+/// Returns the labels that all pods of a role have from the operator.
+pub(crate) fn role_labels<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> Vec<(String, String)> {
+    let of_role = (job.keys.replica_type.clone(), role.slug.clone());
+    job_labels(job).into_iter().chain([of_role]).collect()
+}
+
+/// Returns the label with a replica's index, if its role has indexes.
+pub(crate) fn index_label<J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    replica: &Replica<'_>,
+) -> Option<(String, String)> {
+    match &replica.role.names {
         ReplicaNames::Indexed(_) => Some((job.keys.replica_index.clone(), replica.index.to_string())),
         ReplicaNames::Single(_) => None,
-    };
-    job_labels(job).into_iter().chain([role]).chain(index).collect()
+    }
 }

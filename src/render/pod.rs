@@ -17,6 +17,8 @@ use super::mounts;
 /// The template is used as it is, with these changes:
 ///
 /// * The restart policy follows from the replica spec.
+/// * Service links are off, unless the template sets them: replicas find each other by name, and each service of the
+///   namespace would add seven variables to every container.
 /// * The framework's ports are added if the container has no ports of these names.
 /// * The termination message of the framework's container is the end of its log, unless the template sets it.
 /// * Additions of the operator's settings for devices that the framework's container requests are added, where the
@@ -46,6 +48,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     let mut spec = template.spec.clone().unwrap_or_default();
     let by_rules = !job.policy.failure.rules.is_empty();
     spec.restart_policy = Some(kubelet_policy(replica.role, by_rules).to_owned());
+    spec.enable_service_links.get_or_insert(false);
     let main = replica.role.container;
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
         for (name, number) in framework.ports_of(replica.role.definition) {
@@ -96,7 +99,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
 /// Returns the restart policy of a pod. The operator carries out `ExitCode` and the rules of a failure policy, so the
 /// kubelet must leave such a pod as it ended.
-pub(crate) fn kubelet_policy<'r>(role: &'r Role<'_>, by_rules: bool) -> &'r str {
+fn kubelet_policy<'r>(role: &'r Role<'_>, by_rules: bool) -> &'r str {
     if role.definition.always_replaced {
         return RestartPolicy::Never.as_str();
     }

@@ -44,6 +44,12 @@ pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> 
     }
 }
 
+/// Returns true if the service has a cluster IP. A cluster has a limited number of them.
+pub(crate) fn has_cluster_ip(service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    spec.is_none_or(|spec| spec.cluster_ip.as_deref() != Some("None"))
+}
+
 /// Returns the one headless service of a compact job, with the ports of all its roles.
 ///
 /// Unready pods are published as well, because a replica may not become ready before it has found the others.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod, Probe};
+use k8s_openapi::api::core::v1::{Container, EnvVar, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::{CleanPodPolicy, RestartPolicy};
@@ -93,7 +93,7 @@ fn check_success<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErro
     }
 }
 
-/// Warns about pods in their node's network whose ports collide: their ports are the node's. Also warns about a DNS
+/// Warns about roles in their node's network whose ports collide: their ports are the node's. Also warns about a DNS
 /// policy that does not resolve the job's replicas. `of_nodes` has the ports of the earlier roles, with the roles.
 fn check_host_network<'a, J: TrainingJob>(
     job: &ValidJob<'_, J>,
@@ -117,25 +117,14 @@ fn check_host_network<'a, J: TrainingJob>(
             "set it to ClusterFirstWithHostNet",
         );
     }
-    let mut of_pod = BTreeMap::new();
+    let mut of_pod = BTreeSet::new();
     for (n, container) in spec.containers.iter().enumerate() {
         for port in container.ports.iter().flatten() {
             let number = port.container_port;
             let key = (number, port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()));
-            let field = format!("{}.ports", item(&format!("{at}.containers"), n));
-            let other = of_pod.insert(key.clone(), &container.name);
-            if let Some(other) = other.filter(|other| **other != container.name) {
+            if let Some(other) = of_nodes.get(&key) {
                 warnings.push(
-                    field,
-                    format!(
-                        "containers {other} and {} both use port {number} of the node",
-                        container.name
-                    ),
-                    "give one of them another port",
-                );
-            } else if let Some(other) = of_nodes.get(&key) {
-                warnings.push(
-                    field,
+                    format!("{}.ports", item(&format!("{at}.containers"), n)),
                     format!(
                         "pods of {other} and {} both use port {number} of their node, so they cannot run on one node",
                         role.name()
@@ -143,9 +132,10 @@ fn check_host_network<'a, J: TrainingJob>(
                     "give the roles different ports, or remove hostNetwork",
                 );
             }
+            of_pod.insert(key);
         }
     }
-    of_nodes.extend(of_pod.into_keys().map(|key| (key, role.name())));
+    of_nodes.extend(of_pod.into_iter().map(|key| (key, role.name())));
 }
 
 /// Warns about probes and hooks that name an unknown port. A name is looked up among the ports of its own container.
@@ -158,8 +148,7 @@ fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
             let known: BTreeSet<&str> = ports.filter_map(|p| p.name.as_deref()).collect();
             for (field, port) in references(container) {
                 let IntOrString::String(name) = port else { continue };
-                // The kubelet reads digits as a number.
-                if known.contains(name.as_str()) || name.parse::<u16>().is_ok() {
+                if known.contains(name.as_str()) {
                     continue;
                 }
                 let at = item(&format!("{}.template.spec.{list}", role.field), n);
@@ -258,25 +247,45 @@ fn check_environment<J: TrainingJob>(
 ) {
     let ours = hook("env", || job.job.env(&job.topology, replica));
     let spec = replica.role.template().spec.as_ref();
-    for (n, container) in spec.iter().flat_map(|s| &s.containers).enumerate() {
+    let only_main = J::FRAMEWORK.env_main_container_only;
+    let containers = spec.iter().flat_map(|s| &s.containers).enumerate();
+    for (n, container) in containers.filter(|(n, _)| !only_main || Some(*n) == replica.role.container) {
+        let list = item(&format!("{}.template.spec.containers", replica.role.field), n);
         for (m, variable) in container.env.iter().flatten().enumerate() {
-            let Some(replaced) = ours.iter().find(|v| v.name == variable.name) else {
-                continue;
-            };
-            if replaced == variable {
-                continue;
-            }
-            let list = item(&format!("{}.template.spec.containers", replica.role.field), n);
-            warnings.push(
-                item(&format!("{list}.env"), m),
-                format!(
-                    "{} is set by the operator, which replaces this value",
-                    variable.name
+            let at = item(&format!("{list}.env"), m);
+            let value = variable.value.as_deref().unwrap_or_default();
+            match ours.iter().find(|v| v.name == variable.name) {
+                Some(replaced) if replaced == variable => {}
+                Some(_) => warnings.push(
+                    at,
+                    format!(
+                        "{} is set by the operator, which replaces this value",
+                        variable.name
+                    ),
+                    "remove it, or use another name",
                 ),
-                "remove it, or use another name",
-            );
+                None => {
+                    // A kubelet resolves references to variables that are before the one with the reference.
+                    let later = ours.iter().filter(|v| refers_to(value, &v.name));
+                    let later = later.min_by_key(|v| value.find(&format!("$({})", v.name)));
+                    if let Some(EnvVar { name, .. }) = later {
+                        warnings.push(
+                            format!("{at}.value"),
+                            format!("$({name}) stays as it is, because the operator sets {name} after this variable"),
+                            format!("use $({name}) in command or args, where it is replaced"),
+                        );
+                    }
+                }
+            }
         }
     }
+}
+
+/// True if a value has the reference `$(name)`. `$$(name)` is text.
+fn refers_to(value: &str, name: &str) -> bool {
+    let reference = format!("$({name})");
+    let mut found = value.match_indices(&reference);
+    found.any(|(at, _)| value[..at].bytes().rev().take_while(|b| *b == b'$').count() % 2 == 0)
 }
 
 fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {

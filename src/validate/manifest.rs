@@ -11,11 +11,14 @@ use kube_schema::{Schema, Step, field, names};
 use serde_json::{Map, Value};
 
 use super::prune::{is_consequence_of_pruning, prune_invalid_fields};
-use super::{leftovers, misplaced, schema, validate};
+use super::{leftovers, misplaced, pod, schema, validate};
 use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 
 /// The maximum number of unknown roles whose right places are searched.
 const MAX_UNKNOWN_ROLES: usize = 10;
+
+/// The maximum number of further nulls that a warning about nulls names.
+const MAX_NAMED_NULLS: usize = 5;
 
 /// The schemas of a kind, one for each of its API versions.
 ///
@@ -149,10 +152,21 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
     match decoded {
         Ok(job) => {
-            if let Err(more) = validate(&job, &Settings::default()) {
-                // Of two errors in one field, that of the validation is more specific than that of the schema.
-                let more = more
+            let mut refused = FieldErrors::default();
+            pod::check(
+                &job,
+                &mut pod::Found {
+                    errors: &mut refused,
+                    warnings: &mut warnings,
+                },
+            );
+            let invalid = validate(&job, &Settings::default()).err().unwrap_or_default();
+            // Of two errors in one field, the later one is more specific: that of the schema comes first, then that of
+            // the pod, and that of the validation.
+            if !refused.is_empty() || !invalid.is_empty() {
+                let more = refused
                     .into_iter()
+                    .chain(invalid)
                     .filter(|e| !is_consequence_of_pruning(&e.path, &removed));
                 let more = more.map(|e| match e.path.as_str() {
                     "metadata.name" if is_generated => FieldError {
@@ -181,9 +195,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                 errors.insert(error.path.clone(), error);
             }
             if errors.is_empty() {
-                for null in nulls {
-                    warnings.push(null.path, null.problem, null.remedy);
-                }
+                push_nulls(nulls, &mut warnings);
                 return Ok(ManifestJob {
                     job,
                     object,
@@ -200,6 +212,27 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         all.push(error.path, error.problem, error.remedy);
     }
     Err(all)
+}
+
+/// Adds one warning about all nulls, because a template that leaves some leaves many.
+fn push_nulls(nulls: FieldErrors, warnings: &mut FieldErrors) {
+    let mut nulls = nulls.into_iter();
+    let Some(first) = nulls.next() else { return };
+    let others: Vec<_> = nulls.map(|null| null.path).collect();
+    let in_template = |path: &String| path.rsplit(".template.").next().unwrap_or_default().to_owned();
+    let named: Vec<_> = others.iter().take(MAX_NAMED_NULLS).map(in_template).collect();
+    let more = match others.len() {
+        0 => return warnings.push(first.path, first.problem, first.remedy),
+        1..=MAX_NAMED_NULLS => "",
+        _ => ", …",
+    };
+    let named = named.join(", ");
+    let problem = format!(
+        "{}, and {} more nulls are: {named}{more}",
+        first.problem,
+        others.len()
+    );
+    warnings.push(first.path, problem, first.remedy);
 }
 
 /// Returns the fields among the roles that belong to another place: their paths, names and remedies.

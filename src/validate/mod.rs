@@ -9,6 +9,7 @@ mod leftovers;
 pub mod manifest;
 mod misplaced;
 mod objects;
+mod pod;
 pub(crate) mod policies;
 mod prune;
 mod roles;
@@ -65,6 +66,8 @@ pub struct Policy {
     pub clean_pods: CleanPodPolicy,
     /// The seconds from the job's end to its deletion.
     pub ttl_seconds: Option<i64>,
+    /// The seconds from the job's end in which containers beside the framework's may continue.
+    pub sidecar_grace_seconds: i64,
     /// The seconds from the job's start to its failure.
     pub active_deadline_seconds: Option<i64>,
     /// The number of restarts before the job fails.
@@ -179,6 +182,7 @@ fn check<'a, J: TrainingJob>(
             errors.bad_job_name("metadata.name", name);
         }
         name if name.len() > names::MAX_LABEL_CHARS => errors.long_name("metadata.name", name.len()),
+        name if names::subdomain(name).is_some() => errors.bad_object_name("metadata.name", name),
         _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
@@ -293,6 +297,10 @@ fn check_policy<J: TrainingJob>(
             "ttlSecondsAfterFinished",
             policy.ttl_seconds_after_finished.map(i64::from),
         ),
+        (
+            "sidecarGracePeriodSeconds",
+            policy.sidecar_grace_period_seconds.map(i64::from),
+        ),
     ] {
         if let Some(negative) = value.filter(|v| *v < 0) {
             errors.too_small(path(field), negative, 0.0);
@@ -304,6 +312,9 @@ fn check_policy<J: TrainingJob>(
         active_deadline_seconds: policy.active_deadline_seconds,
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
+        sidecar_grace_seconds: policy
+            .sidecar_grace_period_seconds
+            .map_or(settings.sidecar_grace_seconds, i64::from),
         stable_address: policy.stable_address.unwrap_or(J::FRAMEWORK.stable_address),
         failure: policy.failure_policy.clone().unwrap_or_default(),
         success: policy.success_policy.clone(),

@@ -265,12 +265,24 @@ fn wrong_type(
         (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_)) => {
             "put it in quotes".to_owned()
         }
+        (Type::Integer | Type::Number | Type::Boolean, Value::String(text)) if is_quoted(text, wanted) => {
+            "remove the quotes".to_owned()
+        }
         (Type::Array, Value::String(line)) if path.ends_with(".command") || path.ends_with(".args") => {
             words(line)
         }
         _ => String::new(),
     });
     errors.push(path, format!("must be {must} (is {is})"), remedy);
+}
+
+/// True if a text is a value of the wanted type in quotes.
+fn is_quoted(text: &str, wanted: Type) -> bool {
+    match wanted {
+        Type::Integer => text.trim().parse::<i64>().is_ok(),
+        Type::Number => text.trim().parse::<f64>().is_ok_and(f64::is_finite),
+        _ => ["true", "false"].contains(&text.trim()),
+    }
 }
 
 /// Returns the remedy for a command line in place of its words. Only a shell can split a line with quotes or

@@ -99,25 +99,29 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
     ] {
         let field = path.member(field);
         for (key, value) in map.iter().flatten() {
-            let at = field.key(key);
-            if !names::qualified(key).is_empty() {
-                errors.push(
-                    at,
-                    format!("must be a valid key (is {key:?})"),
-                    format!(
-                        "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', optionally after a DNS name and '/'"
-                    ),
-                );
-            } else if is_label && names::label_value(value).is_some() {
-                errors.push(
-                    at,
-                    format!("must be a valid label value (is {value:?})"),
-                    format!(
-                        "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-                    ),
-                );
-            }
+            check_label(field.key(key), key, is_label.then_some(value.as_str()), errors);
         }
+    }
+}
+
+/// Checks the key of a label or annotation, and the value if it is that of a label.
+pub(super) fn check_label(at: FieldPath<'_>, key: &str, value: Option<&str>, errors: &mut FieldErrors) {
+    if !names::qualified(key).is_empty() {
+        errors.push(
+            at,
+            format!("must be a valid key (is {key:?})"),
+            format!(
+                "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', optionally after a DNS name and '/'"
+            ),
+        );
+    } else if let Some(value) = value.filter(|value| names::label_value(value).is_some()) {
+        errors.push(
+            at,
+            format!("must be a valid label value (is {value:?})"),
+            format!(
+                "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            ),
+        );
     }
 }
 

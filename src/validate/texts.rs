@@ -93,6 +93,18 @@ impl FieldErrors {
         );
     }
 
+    /// Adds the error of the name of a job without services, which must be an object's name.
+    pub(crate) fn bad_object_name(&mut self, path: impl Into<String>, name: &str) {
+        self.push(
+            path,
+            format!("must be a valid name of an object (is {name:?})"),
+            format!(
+                "use at most {MAX_LABEL_CHARS} lower-case letters, digits, '-' and '.', with a letter or digit at both \
+                 ends of each part, such as my-job"
+            ),
+        );
+    }
+
     /// Adds the error of a name that is too long for a label value. It is the name of a job without services.
     pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
         self.push(

@@ -19,7 +19,12 @@ use crate::repository;
 pub type Difference<'a> = (&'a str, &'a str, &'a str);
 
 /// The intended differences in the pods and services of every kind.
-const IN_ALL_KINDS: [Difference<'static>; 2] = [
+const IN_ALL_KINDS: [Difference<'static>; 3] = [
+    (
+        "*",
+        "pods.*.spec.enableServiceLinks",
+        "replicas find each other by name",
+    ),
     (
         "*",
         "pods.*.terminationMessagePolicy",
@@ -145,7 +150,7 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
     let in_all = if has_services {
         &IN_ALL_KINDS[..]
     } else {
-        &IN_ALL_KINDS[..1]
+        &IN_ALL_KINDS[..2]
     };
     let differences = &[differences, in_all].concat()[..];
     let (mut found, mut used, mut compared) = (Vec::new(), vec![false; differences.len()], 0);

@@ -54,6 +54,7 @@ fn values(field: &str) -> Vec<Value> {
         "restartScope" => vec![json!("Replica"), json!("Role"), json!("Job")],
         "layout" => vec![json!("Plain"), json!("Compact")],
         "stableAddress" => vec![json!(true), json!(false)],
+        "sidecarGracePeriodSeconds" => vec![json!(0), json!(60)],
         _ => Vec::new(),
     }
 }
@@ -163,7 +164,7 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         (
             "failurePolicy",
             "{maxRestarts: '3'}",
-            "failure-policy].maxRestarts: must be an integer (is \"3\")",
+            "failure-policy].maxRestarts: must be an integer (is \"3\"); remove the quotes",
         ),
         (
             "failurePolicy",
@@ -322,6 +323,10 @@ fn each_annotation_has_the_name_of_its_field() {
             ("runPolicy.restartScope", "training.kubeflow.org/restart-scope"),
             ("runPolicy.layout", "training.kubeflow.org/layout"),
             ("runPolicy.stableAddress", "training.kubeflow.org/stable-address"),
+            (
+                "runPolicy.sidecarGracePeriodSeconds",
+                "training.kubeflow.org/sidecar-grace-period-seconds"
+            ),
         ]
     );
 }

@@ -45,6 +45,17 @@ fn one_that_ends_much_later_or_earlier_is() {
 }
 
 #[test]
+fn a_survivor_of_a_lost_pod_is_one_though_the_clock_of_its_node_is_behind() {
+    for (behind, state) in [(0, "Restarting"), (300, "Restarting"), (301, "Failed")] {
+        let mut w = PlanHarness::train(WORKERS, "").started();
+        w.after(400).pod("worker-2").deleted_by_user();
+        w.after(-behind).pod("worker-0").exits(1);
+        w.after(behind + 1).reconcile();
+        assert_eq!(w.state(), ["Created", state], "{behind}");
+    }
+}
+
+#[test]
 fn one_that_is_told_of_first_is_held_until_the_others_are() {
     let mut w = PlanHarness::train(WORKERS, "").started();
     w.after(1).pod("worker-0").exits(1);

@@ -159,6 +159,32 @@ fn manifest_errors(manifest: &str) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
+#[test]
+fn all_nulls_of_a_manifest_are_one_warning() {
+    let warnings = |limits: Value| {
+        let container = json!({"name": "toy", "image": "i", "resources": {"limits": limits}});
+        let job = json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "ToyJob", "metadata": {"name": "a"},
+            "spec": {"replicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}},
+        });
+        let checked = check::<ToyJob>(&Schemas::new::<ToyJob>(), &job).unwrap();
+        checked.warnings.to_string()
+    };
+    let at = "spec.replicaSpecs.Worker.template.spec.containers[0].resources.limits";
+    let start = format!("{at}.cpu: null is dropped by the API server, so no cpu is requested");
+    assert_eq!(
+        warnings(json!({"cpu": null})),
+        format!("{start}; set a value or remove it")
+    );
+    assert_eq!(
+        warnings(json!({"cpu": null, "example.com/gpu": null, "memory": null})),
+        format!(
+            "{start}, and 2 more nulls are: spec.containers[0].resources.limits[example.com/gpu], \
+             spec.containers[0].resources.limits.memory; set a value or remove it"
+        )
+    );
+}
+
 const JOB_NAME: &str = "use at most 63 lower-case letters, digits and '-', starting with a letter and not ending with '-', \
                         such as my-job";
 

@@ -283,9 +283,10 @@ fn a_role_that_comes_back_has_lost_nobody() {
 }
 
 #[test]
-fn names_tell_replicas_and_labels_do_not() {
+fn names_tell_replicas_and_labels_do_not_but_are_restored() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let labels = w.pod("worker-0").object().metadata.labels.as_mut().unwrap();
+    let before = labels.clone();
     labels.insert("training.kubeflow.org/replica-index".into(), "100000".into());
     w.created.clear();
     w.reconcile();
@@ -294,6 +295,7 @@ fn names_tell_replicas_and_labels_do_not() {
         (w.state(), w.counts("Worker")),
         (vec!["Created".into(), "Running".to_owned()], (1, 0, 0))
     );
+    assert_eq!(w.pod("worker-0").object().metadata.labels, Some(before));
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn a_refusal_stays_until_the_missing_pods_exist() {
     w.scale("Worker", 3);
     refused(&mut w);
     w.pod("worker-0").running();
-    assert_eq!(reason(&w), "", "one runs");
+    assert_eq!(reason(&w), "FailedCreatePod", "one runs, and worker-2 is missing");
 
     let mut w = PlanHarness::train("Worker=1", "cleanPodPolicy: All").started();
     w.pod("worker-0").succeeds();

@@ -26,8 +26,13 @@ pub fn backoff(errors: u32, key: impl Hash) -> Duration {
     let wait = FIRST_WAIT
         .saturating_mul(1 << errors.saturating_sub(1).min(16))
         .min(MAX_WAIT);
+    spread(wait, (key, errors))
+}
+
+/// Returns the wait, lengthened by up to a quarter that is derived from `key`.
+pub(crate) fn spread(wait: Duration, key: impl Hash) -> Duration {
     let mut hasher = DefaultHasher::new();
-    (key, errors).hash(&mut hasher);
+    key.hash(&mut hasher);
     let share = u32::try_from(hasher.finish() % 256).unwrap_or(0);
     wait + wait / 4 * share / 256
 }

@@ -14,10 +14,23 @@ use crate::backoff::MAX_WAIT;
 pub enum CallError {
     /// The server rejected the request, or could not be reached.
     #[error("{}", message(.0))]
-    Api(#[from] kube::Error),
+    Api(#[source] kube::Error),
     /// No response within this time. The server may or may not have carried out the request.
     #[error("no response within {} s", .0.as_secs_f64())]
     Timeout(Duration),
+    /// The server is away, and the client has a [`Gate`](crate::Gate). The server may have carried out the request, if the
+    /// connection was lost during the call. Retry at once, because the next call waits until the server is back.
+    #[error("{}", Away)]
+    Away,
+}
+
+impl From<kube::Error> for CallError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Service(cause) if cause.is::<Away>() => Self::Away,
+            other => Self::Api(other),
+        }
+    }
 }
 
 impl CallError {
@@ -54,20 +67,27 @@ impl CallError {
     }
 }
 
+/// The error of a call that was not sent, or was lost, because the server is away.
+#[derive(Debug, thiserror::Error)]
+#[error("the API server is away")]
+pub(crate) struct Away;
+
 /// Returns the server's own message without the client's wrapping, or the client's if the server sent none. For a request
 /// that did not reach the server, it is the innermost cause, such as a refused connection.
 pub(crate) fn message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        kube::Error::Service(error) => {
-            let mut cause: &dyn std::error::Error = &**error;
-            while let Some(source) = cause.source() {
-                cause = source;
-            }
-            format!("the request failed: {cause}")
-        }
+        kube::Error::Service(error) => format!("the request failed: {}", innermost(&**error)),
         other => other.to_string(),
     }
+}
+
+/// Returns the innermost cause of an error, such as a refused connection.
+pub(crate) fn innermost(mut cause: &dyn std::error::Error) -> String {
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 /// The timeout of one API call; 30 s by default.

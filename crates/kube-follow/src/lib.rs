@@ -41,6 +41,8 @@
 //! | The server was restored from a backup | Lists after an event with a lower version, or after watches without any event for [`DEFAULT_SILENCE_TIMEOUT`]. |
 //! | Watches end as soon as they begin | Waits before the next one. |
 //! | The server requests a pause (`Retry-After`) | Waits that long, at most 300 s. |
+//! | The connection of a watch is lost | Watches at once from the last version, and waits only if that fails too. |
+//! | The server is away, and the client has a [`Gate`] | Waits at the gate, without a line in the log. |
 //!
 //! Waits grow with each failure in a row, from 0.5 s up to 40 s. They start from 0.5 s again once nothing has failed
 //! for 30 s.
@@ -50,11 +52,13 @@
 
 mod backoff;
 mod call;
+mod gate;
 mod version;
 mod watch;
 
 pub use backoff::{backoff, millis};
 pub use call::{CallError, CallTimeout};
+pub use gate::{Gate, Gated, Waiting};
 pub use version::Version;
 pub use watch::{DEFAULT_SILENCE_TIMEOUT, Event, Parse, Watch};
 

@@ -71,7 +71,8 @@ pub enum Event<K> {
     /// The server does not permit the client to list or watch the resource. Contains the server's message, which is not
     /// logged. [`Watch::run`] retries after a wait.
     Forbidden(String),
-    /// A list or a watch failed. The reason is logged with `tracing` as a warning. [`Watch::run`] retries after a wait.
+    /// A list or a watch failed. The reason is logged with `tracing` as a warning, and [`Watch::run`] retries after a wait.
+    /// A lost connection of a watch is no warning, and is replaced at once.
     Failed,
 }
 
@@ -175,13 +176,24 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                     // A server under load often ends the watches of slow readers. Each such watch has delivered
                     // events, so a wait would only delay the next ones.
                     let progressed = *version != from;
+                    let lasted = progressed || begun.elapsed() >= MIN_WATCH_DURATION;
                     match ended {
-                        Ok(()) if progressed || begun.elapsed() >= MIN_WATCH_DURATION => continue,
+                        Ok(()) if lasted => continue,
+                        // The next watch finds out whether the server is away.
+                        Err(error) if lasted && error.is_lost_connection() => {
+                            tracing::debug!(resource, %error, "the connection of a watch was lost");
+                            handle(Event::Failed);
+                            continue;
+                        }
                         Ok(()) => WatchError::EndedAtOnce,
                         Err(error) => error,
                     }
                 }
             };
+            if error.is_away() {
+                tracing::debug!(resource, "a watch waits because the API server is away");
+                continue;
+            }
             let list_at_once = error.needs_list() && version.take().is_some() && failures.may_list_at_once();
             let wait = if list_at_once {
                 Duration::ZERO

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::look_alike::is_invisible;
 use crate::{Node, Position, SyntaxError};
 
 /// The severity of a finding.
@@ -134,11 +135,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns the text with its control characters escaped.
+/// Returns the text with its control characters and invisible characters escaped.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() {
+        if c.is_control() || is_invisible(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

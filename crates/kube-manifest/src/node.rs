@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use kube_schema::{field, item};
 use serde_json::Value;
 
+/// The greatest depth of nested values, aliases expanded. The YAML parser has the same bound for a file without
+/// aliases. [`Node::positions`] costs the square of the depth, because each value has a path of that length.
+pub const MAX_DEPTH: usize = 256;
+
 /// A place in a file. Both numbers count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {

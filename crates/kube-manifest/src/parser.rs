@@ -6,17 +6,14 @@ use std::rc::Rc;
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::Value;
 
-use crate::node::{Content, Entry, Node, Position};
+use crate::lines::{JSON_COMMENT, is_json_comment};
+use crate::node::{Content, Entry, MAX_DEPTH, Node, Position};
 use crate::scalar;
 use crate::syntax_error::{SyntaxError, position};
 
 /// The greatest number of values in one file, its aliases expanded. Nested aliases grow exponentially; a file with
 /// 1,000 big jobs has a tenth of this.
 pub const MAX_VALUES: usize = 2_000_000;
-
-/// The greatest depth of nested values, aliases expanded. The YAML parser has the same bound for a file without
-/// aliases. [`Node::positions`] costs the square of the depth, because each value has a path of that length.
-pub const MAX_DEPTH: usize = 256;
 
 /// The memory in bytes that the values of a file may take, aliases expanded, before the length of the text is added.
 const BASE_BUDGET_BYTES: usize = 24 << 20;
@@ -66,7 +63,7 @@ pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
             Ok(None) => return (documents, None),
             Ok(Some(node)) if matches!(node.content, Content::Scalar(Value::Null)) => {}
             Ok(Some(node)) => documents.push(node),
-            Err(error) => return (documents, Some(*error)),
+            Err(error) => return (documents, Some(error.or_conflict(text))),
         }
     }
 }
@@ -292,6 +289,8 @@ impl<'t> DocumentParser<'t> {
             }
             let at = position(&span.start);
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
+            // Only a key within braces has several lines: a comment of JSON, and the key after it.
+            let has_lines = span.start.line() != span.end.line();
             let key = self.node(event, span)?;
             let length = match &key.content {
                 Content::Scalar(Value::String(text)) if !merge => text.len() + 1,
@@ -304,6 +303,9 @@ impl<'t> DocumentParser<'t> {
                 continue;
             }
             let key = key_text(&key)?;
+            if has_lines && is_json_comment(&key) {
+                return error(at, JSON_COMMENT, "remove the comment");
+            }
             if let Some(line) = lines.insert(key.clone(), at.line) {
                 return error(
                     at,

@@ -123,7 +123,25 @@ impl Quantity {
     /// Returns the larger of two amounts, in its own notation.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        if other.nano > self.nano { other } else { self }
+        if other > self { other } else { self }
+    }
+
+    /// Returns true if the amount is a whole number of `unit`s. No amount is a multiple of zero.
+    pub fn is_multiple_of(self, unit: Self) -> bool {
+        self.nano.checked_rem(unit.nano) == Some(0)
+    }
+}
+
+/// Amounts are compared without regard to their notation: `1Ki` equals `1024`.
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nano == other.nano
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        self.nano.partial_cmp(&other.nano)
     }
 }
 
@@ -298,6 +316,27 @@ mod tests {
         assert_eq!(parsed("1Gi").max(parsed("1G")).to_string(), "1Gi");
         assert_eq!(parsed("1Ki").max(parsed("1024")).to_string(), "1Ki");
         assert_eq!(parsed("1500m").max(parsed("1")).to_string(), "1500m");
+    }
+
+    #[test]
+    fn amounts_are_compared_without_their_notation() {
+        assert!(parsed("1Ki") == parsed("1024") && parsed("1.0") == parsed("1000m"));
+        assert!(parsed("1G") < parsed("1Gi") && parsed("-1") < parsed("0"));
+        for (amount, unit, is_multiple) in [
+            ("2", "1", true),
+            ("1500m", "1", false),
+            ("2000m", "1", true),
+            ("4Mi", "2Mi", true),
+            ("3Mi", "2Mi", false),
+            ("0", "1Gi", true),
+            ("1", "0", false),
+        ] {
+            assert_eq!(
+                parsed(amount).is_multiple_of(parsed(unit)),
+                is_multiple,
+                "{amount}"
+            );
+        }
     }
 
     #[test]

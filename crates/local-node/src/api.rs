@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
+use kube_follow::CallError;
 use serde_json::{Value, json};
 
 use super::env_values::ConfigRef;
@@ -52,6 +53,19 @@ pub(super) enum ApiError {
     /// Any other failure; the request may be retried.
     #[error("{0}")]
     Failed(String),
+    /// The API server is away, which is logged once for all requests.
+    #[error("the API server is away")]
+    Away,
+}
+
+impl ApiError {
+    /// Logs that a request for a pod is made again, and waits. If the server is away, the request itself waits.
+    pub(super) async fn before_retry(&self, pod: &str, request: &str, delay: Duration) {
+        if !matches!(self, Self::Away) {
+            tracing::warn!(pod, error = %self, "cannot {request}, trying again");
+            tokio::time::sleep(delay).await;
+        }
+    }
 }
 
 /// A service that selects pods.
@@ -125,7 +139,10 @@ pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T
         Ok(Ok(response)) => Ok(response),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
         Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Err(ApiError::Conflict(status.message)),
-        Ok(Err(error)) => Err(ApiError::Failed(error.to_string())),
+        Ok(Err(error)) => Err(match CallError::from(error) {
+            CallError::Away => ApiError::Away,
+            other => ApiError::Failed(other.to_string()),
+        }),
         Err(_) => Err(ApiError::Failed(format!(
             "no response from the API within {} s",
             REQUEST_TIMEOUT.as_secs()

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::time::Instant;
 
 use super::config::RestartBackoff;
+use super::restart::OwnRestart;
 
 /// The time without a restart after which the backoff of a container starts from the beginning.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(600);
@@ -63,6 +64,7 @@ pub(super) struct ContainerRecord {
     pub(super) name: String,
     pub(super) image: String,
     pub(super) type_: ContainerType,
+    pub(super) own_restart: Option<OwnRestart>,
     pub(super) state: RunState,
     /// The end of the previous run.
     pub(super) last: Option<Termination>,
@@ -77,6 +79,7 @@ impl ContainerRecord {
             name: container.name.clone(),
             image: container.image.clone().unwrap_or_default(),
             type_,
+            own_restart: OwnRestart::of(container),
             state: RunState::Waiting {
                 reason,
                 message: None,

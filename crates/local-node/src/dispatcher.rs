@@ -342,13 +342,8 @@ async fn report_shortage(agent: Arc<Agent>, pod: PodRef, shortage: String) {
     for delay in retries() {
         match agent.api.report(&pod, &status).await {
             Ok(()) | Err(ApiError::Gone | ApiError::Conflict(_)) => return,
-            Err(ApiError::Failed(error)) => {
-                tracing::warn!(
-                    pod = pod.name,
-                    error,
-                    "the pod's state cannot be reported, trying again"
-                );
-                tokio::time::sleep(delay).await;
+            Err(error) => {
+                error.before_retry(&pod.name, "report the state", delay).await;
             }
         }
     }
@@ -359,9 +354,8 @@ async fn bind(agent: Arc<Agent>, pod: PodRef) {
         match agent.api.bind(&pod, &agent.config.name).await {
             // After a conflict, the pod is bound already, or deleted.
             Ok(()) | Err(ApiError::Gone | ApiError::Conflict(_)) => return,
-            Err(ApiError::Failed(error)) => {
-                tracing::warn!(pod = pod.name, error, "the pod cannot be bound, trying again");
-                tokio::time::sleep(delay).await;
+            Err(error) => {
+                error.before_retry(&pod.name, "bind the pod", delay).await;
             }
         }
     }

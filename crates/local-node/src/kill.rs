@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+};
 
 /// The variable that marks every process of this agent's pods, inherited by their children.
 ///
@@ -65,6 +67,44 @@ fn kill_all(groups: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -> bool
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Makes this process the parent of all processes below it whose parent ends, such as daemons that left their session.
+/// [`end_orphans`] then finds them. For a program that runs a node, not for a library: it concerns the whole process.
+pub fn adopt_orphans() {
+    // Only Linux before 3.4 lacks it. Then such a process is missed, as before.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Kills all children of this process, and those that it then inherits, until none is left. To be called after the end
+/// of all nodes of this process.
+pub fn end_orphans() {
+    for _ in 0..MAX_SWEEP_ROUNDS {
+        // A child that has ended stays in the table of processes until it is reaped.
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let children: Vec<Pid> = children_of(getpid()).collect();
+        if children.is_empty() {
+            return;
+        }
+        for pid in children {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Returns the children of a process that have not ended.
+fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(move |pid| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        // The state and the parent follow the program's name, which is in brackets.
+        let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        let mut fields = rest.split_whitespace();
+        let is_over = fields.next().is_none_or(|state| matches!(state, "Z" | "X"));
+        !is_over && fields.next() == Some(parent.as_raw_nonzero().to_string().as_str())
+    })
 }
 
 /// Returns true if a process is gone, or is a zombie that its parent has to reap.

@@ -93,6 +93,7 @@ mod recovery;
 mod references;
 mod report;
 mod resources;
+mod restart;
 mod status;
 mod volumes;
 
@@ -103,6 +104,7 @@ pub use containers::{ContainerError, Containers, ExecCommand};
 pub use devices::{Devices, devices_of_this_machine};
 pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, LogLost, NodeEvent, PodPhase, Prepared, Stream};
+pub use kill::{adopt_orphans, end_orphans};
 pub use node::{Node, NodeError};
 pub use node_object::{NodeNameError, check_node_name, default_node_name};
 pub use output::{LogFormatter, LogOptions, OutputEntry, OutputReader};

@@ -1,30 +1,19 @@
 //! Decides the next step of a pod's containers from their states (pure).
 
-use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
 use super::container::{ContainerRecord, ContainerType, RunState, Start};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RestartPolicy {
-    Always,
-    OnFailure,
-    Never,
-}
-
-impl RestartPolicy {
-    pub(super) fn from_pod(pod: &Pod) -> Self {
-        match pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()) {
-            Some("Never") => Self::Never,
-            Some("OnFailure") => Self::OnFailure,
-            _ => Self::Always,
-        }
-    }
-}
+use super::restart::{OwnRestart, RestartPolicy};
 
 /// Returns true if a container that ended starts again in place.
-pub(super) fn should_restart(policy: RestartPolicy, type_: ContainerType, exit_code: i32) -> bool {
-    match (type_, policy) {
+pub(super) fn should_restart(
+    of_pod: RestartPolicy,
+    own: Option<&OwnRestart>,
+    type_: ContainerType,
+    exit_code: i32,
+) -> bool {
+    match (type_, own.map_or(of_pod, |own| own.policy)) {
+        _ if own.is_some_and(|own| own.has_rule(exit_code)) => true,
         (ContainerType::Sidecar, _) => true,
         (_, RestartPolicy::Never) => false,
         (ContainerType::Main, RestartPolicy::Always) => true,
@@ -130,6 +119,7 @@ mod tests {
     use crate::container::Termination;
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Container;
+    use serde_json::json;
 
     fn ended(exit_code: i32) -> Termination {
         Termination {
@@ -220,9 +210,26 @@ mod tests {
             (Never, Sidecar, 0, true),
         ] {
             assert_eq!(
-                should_restart(policy, type_, code),
+                should_restart(policy, None, type_, code),
                 expected,
                 "{policy:?} {type_:?} {code}"
+            );
+        }
+        let own = |operator: &str| {
+            let rule = json!({"action": "Restart", "exitCodes": {"operator": operator, "values": [42]}});
+            let container = json!({"name": "c", "restartPolicy": "Never", "restartPolicyRules": [rule]});
+            OwnRestart::of(&serde_json::from_value(container).unwrap()).unwrap()
+        };
+        for (operator, code, expected) in [
+            ("In", 42, true),
+            ("In", 1, false),
+            ("NotIn", 42, false),
+            ("NotIn", 0, true),
+        ] {
+            assert_eq!(
+                should_restart(Always, Some(&own(operator)), Main, code),
+                expected,
+                "{operator} {code}"
             );
         }
     }

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use kube_follow::Watch;
+use kube_follow::{Gate, Watch};
 
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
@@ -64,6 +64,8 @@ impl Node {
         config: NodeConfig,
         events: mpsc::Sender<NodeEvent>,
     ) -> Result<Self, NodeError> {
+        // Of many pods whose states change while the server is away, none connects by itself.
+        let client = Gate::new(&config.name).client(client);
         let pods: Api<Pod> = match &config.namespace {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),

@@ -21,10 +21,11 @@ use super::agent::Agent;
 use super::api::PodRef;
 use super::container::{ContainerRecord, RunState, Termination, containers};
 use super::event::{NodeEvent, PodPhase};
-use super::lifecycle::{FinalPhase, RestartPolicy, Step, next_step, should_restart};
+use super::lifecycle::{FinalPhase, Step, next_step, should_restart};
 use super::process::Exit;
 use super::recovery::{self, FoundPod};
 use super::report::StatusReporter;
+use super::restart::RestartPolicy;
 use super::status::{Observed, StopCause, status};
 
 use files::Files;
@@ -221,7 +222,8 @@ impl PodTask {
             finished: Timestamp::now(),
             pid,
         };
-        let restart = !winding_down && should_restart(self.policy, record.type_, exit.code);
+        let own = record.own_restart.as_ref();
+        let restart = !winding_down && should_restart(self.policy, own, record.type_, exit.code);
         record.ended(
             end,
             restart,

@@ -87,9 +87,9 @@ async fn send(api: Arc<dyn PodApi>, pod: PodRef, mut updates: watch::Receiver<La
                 delays = retries();
             }
             Err(ApiError::Gone) => return,
-            Err(error @ (ApiError::Conflict(_) | ApiError::Failed(_))) => {
-                tracing::warn!(pod = pod.name, %error, "the status cannot be reported, trying again");
-                tokio::time::sleep(delays.next().unwrap_or(MAX_RETRY_DELAY)).await;
+            Err(error) => {
+                let delay = delays.next().unwrap_or(MAX_RETRY_DELAY);
+                error.before_retry(&pod.name, "report the status", delay).await;
             }
         }
     }

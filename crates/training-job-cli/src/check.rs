@@ -1,20 +1,23 @@
 //! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
 pub(crate) mod assignment;
+mod embedded;
+mod file;
+mod found;
 mod job;
 mod local;
+mod wording;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
+use kube_manifest::{Content, Finding, Node, Position, Severity, Source, sources};
 use serde_json::Value;
 use training_job::{FieldError, FieldErrors, Settings, nearest};
 
-use crate::help::help;
 use crate::kinds::{Kind, Kinds, Unserved};
-use crate::kustomization::Patches;
+use crate::kustomization::Kustomizations;
 use crate::report;
 
 use assignment::{Assignment, apply_all};
@@ -27,6 +30,8 @@ pub(crate) struct Checked {
     pub(crate) findings: Vec<Finding>,
     /// The valid jobs, in the files' order.
     pub(crate) jobs: Vec<Job>,
+    /// The number of valid jobs within other objects. Only `validate` checks them.
+    pub(crate) embedded_jobs: usize,
     /// The ConfigMaps and Secrets, if the jobs are to run on this machine.
     pub(crate) config: Vec<Value>,
     /// True if a file could not be read.
@@ -46,7 +51,7 @@ impl Checked {
 
 /// Reads and checks the files that `arguments` name. An argument without a job is an error.
 pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
-    check_except(kinds, arguments, |_| false)
+    Checker::new(kinds).arguments(arguments, |_| false)
 }
 
 /// Reads and checks the files of jobs that are to run on this machine. Returns the ConfigMaps and Secrets of the files as
@@ -66,13 +71,16 @@ pub(crate) fn check_text_for_this_machine(kinds: &Kinds, text: String) -> Checke
     checker.checked
 }
 
-/// Reads and checks the files that `arguments` name, except files in directories whose names are excluded.
-pub(crate) fn check_except(
+/// Reads and checks the files that `arguments` name, except files in directories whose names are excluded. Jobs within
+/// other objects are checked as well.
+pub(crate) fn check_all_except(
     kinds: &Kinds,
     arguments: &[PathBuf],
     is_excluded: impl Fn(&str) -> bool,
 ) -> Checked {
-    Checker::new(kinds).arguments(arguments, is_excluded)
+    let mut checker = Checker::new(kinds);
+    checker.checks_embedded = true;
+    checker.arguments(arguments, is_excluded)
 }
 
 /// Reads and checks files as [`check`] does, and prints the errors and notes. Returns the jobs if all of them are valid.
@@ -118,22 +126,39 @@ impl DocumentCheck {
         }
         errors
     }
+
+    /// Returns a note for each job within a document that is no job itself.
+    pub fn embedded_jobs(&mut self, file: &str, node: &Node) -> Vec<Finding> {
+        file.clone_into(&mut self.0.file);
+        self.0.embedded(node);
+        std::mem::take(&mut self.0.checked.findings)
+    }
+
+    /// True if a text that is no valid YAML is that of a job.
+    pub fn names_job(&self, text: &str) -> bool {
+        found::names_job(&self.0.kinds, text)
+    }
 }
 
 #[derive(Debug)]
 struct Checker {
     kinds: Kinds,
     file: String,
+    /// The file's path below the argument that names its directory.
+    below: String,
     /// True if the file was found in a directory, so that it need not be meant for this program.
     is_found: bool,
     is_for_this_machine: bool,
+    checks_embedded: bool,
+    /// The files of the current argument without a job.
+    skipped: usize,
     /// Changes of each job before its check.
     assignments: Vec<Assignment>,
     /// True if the argument contains a job, settings of jobs on this machine, or an error that may hide a job.
     has_job: bool,
-    /// The jobs by kind, namespace and name, with their places.
-    places: BTreeMap<[String; 3], String>,
-    patches: Patches,
+    /// The jobs by kind, namespace and name, with their files and places.
+    places: BTreeMap<[String; 3], [String; 2]>,
+    kustomizations: Kustomizations,
     /// The ConfigMaps and Secrets that jobs on this machine need, with the errors if no file has them.
     references: Vec<(local::Reference, Finding)>,
     checked: Checked,
@@ -144,16 +169,20 @@ impl Checker {
         Self {
             kinds: kinds.clone(),
             file: String::new(),
+            below: String::new(),
             is_found: false,
             is_for_this_machine: false,
+            checks_embedded: false,
+            skipped: 0,
             assignments: Vec::new(),
             has_job: false,
             places: BTreeMap::new(),
-            patches: Patches::default(),
+            kustomizations: Kustomizations::default(),
             references: Vec::new(),
             checked: Checked {
                 findings: Vec::new(),
                 jobs: Vec::new(),
+                embedded_jobs: 0,
                 config: Vec::new(),
                 is_unreadable: false,
             },
@@ -161,10 +190,20 @@ impl Checker {
     }
 
     fn arguments(mut self, arguments: &[PathBuf], is_excluded: impl Fn(&str) -> bool) -> Checked {
-        let sources = sources(arguments).filter(|source| !source.is_found || !is_excluded(&source.name));
+        let sources = sources(arguments).filter(|source| !source.is_found() || !is_excluded(&source.name));
         let mut sources = sources.peekable();
+        let mut read = None;
         while let Some(source) = sources.next() {
             let argument = source.argument;
+            if read.replace(argument) != Some(argument) {
+                self.kustomizations.read(&source.siblings);
+            }
+            let name = arguments[argument].display().to_string();
+            let below = source.name.strip_prefix(&name).filter(|_| source.is_found());
+            below
+                .unwrap_or_default()
+                .trim_start_matches('/')
+                .clone_into(&mut self.below);
             self.source(source);
             if sources.peek().is_none_or(|next| next.argument != argument) {
                 self.end_of_argument(&arguments[argument]);
@@ -184,87 +223,9 @@ impl Checker {
         self.checked
     }
 
-    fn source(&mut self, source: Source) {
-        self.file = source.name;
-        self.is_found = source.is_found;
-        if self.is_found && self.patches.contain(Path::new(&self.file)) {
-            let problem = "is a patch of a kustomization; skipped".to_owned();
-            let remedy = help("check the result: kustomize build . | {program} validate -");
-            return self.add(Severity::Note, None, "", problem, &remedy);
-        }
-        match source.text {
-            Err(problem) => {
-                self.checked.is_unreadable = true;
-                self.error(None, "", problem, "");
-            }
-            Ok(_) if Path::new(&self.file).extension().is_some_and(|end| end == "py") => {
-                let remedy = "give a manifest of a job whose command runs the program";
-                self.error(None, "", "is a Python program, not a manifest", remedy);
-            }
-            Ok(text) => {
-                let before = self.checked.findings.len();
-                let (documents, error) = parse_until_error(&text);
-                for document in &documents {
-                    self.document(document);
-                }
-                if let Some(error) = error {
-                    self.error(Some(error.at), "", error.problem, error.remedy);
-                }
-                if text.contains("{{") && text.contains("}}") {
-                    self.template(before);
-                }
-            }
-        }
-    }
-
-    /// Handles the end of a file that may be a template. If it has errors, these are of the template and not of the
-    /// objects that it becomes. `before` is the number of findings before the file.
-    fn template(&mut self, before: usize) {
-        let remedy = help("render it first, for example: helm template . | {program} validate -");
-        let mut findings = self.checked.findings.split_off(before);
-        let mut errors = findings.iter_mut().filter(|f| f.severity == Severity::Error);
-        match errors.next() {
-            Some(error) if self.is_found => {
-                let at = error.at;
-                self.add(
-                    Severity::Note,
-                    at,
-                    "",
-                    "looks like a template; skipped".to_owned(),
-                    &remedy,
-                );
-            }
-            first => {
-                if let Some(error) = first {
-                    error.remedy = format!("looks like a template: {remedy}");
-                }
-                self.checked.findings.extend(findings);
-            }
-        }
-    }
-
-    fn end_of_argument(&mut self, argument: &Path) {
-        if !std::mem::take(&mut self.has_job) {
-            self.no_job(argument);
-        }
-    }
-
-    fn no_job(&mut self, argument: &Path) {
-        let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
-        if argument.is_dir() {
-            self.file = argument.display().to_string();
-        }
-        let remedy = format!("add a job of kind {}", names.join(", "));
-        self.error(None, "", "no training job found", &remedy);
-    }
-
     fn document(&mut self, node: &Node) {
-        let is_typed = ["apiVersion", "kind"].map(|field| node.get(field).is_some());
-        // A part of a job: the author has forgotten what it is.
-        let is_job = node.get("spec").is_some();
-        if self.is_found && is_typed != [true, true] && !is_job {
-            let problem = "not a Kubernetes object; skipped".to_owned();
-            return self.add(Severity::Note, Some(node.at), "", problem, "");
+        if self.is_found && !found::is_object(&self.kinds, node) {
+            return;
         }
         if !matches!(node.content, Content::Map(_)) {
             let problem = "must be a Kubernetes object";
@@ -286,10 +247,14 @@ impl Checker {
             };
             return self.error(Some(node.at), field, "must be a non-empty string", &remedy);
         };
-        if !self.serves(api_version, kind)
-            && let Some(Unserved { problem, remedy }) = (self.kinds.unserved)(api_version, kind, &self.file)
-        {
-            return self.error(node.positions().get("apiVersion"), "apiVersion", problem, &remedy);
+        if let Some(unserved) = self.unserved(api_version, kind) {
+            let Unserved { problem, remedy, .. } = unserved;
+            let severity = match unserved.is_of_another_program && self.is_found {
+                true => Severity::Note,
+                false => Severity::Error,
+            };
+            let at = node.positions().get("apiVersion");
+            return self.add(severity, at, "apiVersion", problem, &remedy);
         }
         let list_of = kind.strip_suffix("List");
         let is_list = list_of.is_some_and(|of| of.is_empty() || self.kinds.iter().any(|k| k.name() == of));
@@ -301,7 +266,8 @@ impl Checker {
         }
         let group = api_version.split('/').next().unwrap_or_default();
         let named = self.kinds.iter();
-        let named = named.filter(|k| k.name().eq_ignore_ascii_case(kind));
+        let is_own = !self.is_found || self.kinds.is_own_group(group);
+        let named = named.filter(|k| k.name() == kind || is_own && k.name().eq_ignore_ascii_case(kind));
         // Two kinds may have names that differ only in case.
         let named = named
             .max_by_key(|k| (k.resource.group == group, k.name() == kind))
@@ -335,6 +301,12 @@ impl Checker {
         Some(format!("did you mean {near}?"))
     }
 
+    /// Describes an object of a version that was served once.
+    fn unserved(&self, api_version: &str, kind: &str) -> Option<Unserved> {
+        let is_served = self.serves(api_version, kind);
+        (self.kinds.unserved)(api_version, kind, &self.file).filter(|_| !is_served)
+    }
+
     /// Returns true if the operator runs jobs of this kind and version.
     fn serves(&self, api_version: &str, kind: &str) -> bool {
         let mut kinds = self.kinds.iter().filter(|known| known.name() == kind);
@@ -352,6 +324,9 @@ impl Checker {
             self.has_job = true;
             return self.checked.config.push(node.to_json());
         }
+        if self.embedded(node) || self.is_found {
+            return;
+        }
         let name = node.get("metadata").and_then(|m| m.text("name"));
         let problem = format!(
             "{kind} {} of {api_version} is not a training job and is skipped",
@@ -361,17 +336,23 @@ impl Checker {
     }
 
     fn job(&mut self, node: &Node, api_version: &str, kind: Arc<Kind>) {
-        self.has_job = true;
         let mut object = node.to_json();
+        let pasted = wording::warnings(node);
+        self.field_findings(Severity::Warning, node, pasted);
         if let Err(errors) = apply_all(&self.assignments, &mut object) {
             return self.field_findings(Severity::Error, node, errors);
         }
         match kind.check(&object) {
             Err(errors) => {
                 let errors = self.with_fields_of_other_kinds(&kind, errors);
+                if self.is_found && errors.iter().all(wording::is_of_action) {
+                    return self.skip_template(node.at);
+                }
+                self.has_job = true;
                 self.field_findings(Severity::Error, node, errors);
             }
             Ok(checked) => {
+                self.has_job = true;
                 let (refused, warnings): (Vec<_>, Vec<_>) =
                     checked.warnings.into_iter().partition(|warning| {
                         // The API rejects a pod without the volume of a mount, and no webhook adds the volume here.
@@ -394,10 +375,10 @@ impl Checker {
                 let origin = format!("{}:{}", self.file, node.at.line);
                 let text = |field: &str| checked.object["metadata"][field].as_str().unwrap_or("default");
                 let job = [kind.name(), text("namespace"), text("name")].map(str::to_owned);
-                if let Some(other) = self.places.insert(job, origin.clone()) {
-                    let problem = format!("duplicate job: {} is also at {other}", text("name"));
-                    let at = node.positions().nearest("metadata.name");
-                    self.error(Some(at), "metadata.name", problem, "keep one of them");
+                let place = [self.file.clone(), origin.clone()];
+                if let Some(other) = self.places.insert(job, place)
+                    && self.is_duplicate(node, text("name"), &other)
+                {
                     return;
                 }
                 self.checked.jobs.push(Job {
@@ -405,10 +386,28 @@ impl Checker {
                     object: checked.object,
                     version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
                     file: self.file.clone(),
+                    below: self.below.clone(),
                     origin,
                 });
             }
         }
+    }
+
+    /// Reports a job whose name another job has. Returns true if both are applied together, so that one of them is lost.
+    fn is_duplicate(&mut self, node: &Node, name: &str, [file, origin]: &[String; 2]) -> bool {
+        let at = Some(node.positions().nearest("metadata.name"));
+        let files = [file.as_str(), &self.file];
+        if files[0] == files[1] || self.is_for_this_machine || self.kustomizations.apply_together(files) {
+            let problem = format!("duplicate job: {name} is also at {origin}");
+            self.error(at, "metadata.name", problem, "keep one of them");
+            return true;
+        }
+        if !files.iter().any(|file| self.kustomizations.stands_beside(file)) {
+            let problem = format!("{name} is also the name of the job at {origin}");
+            let remedy = "use another name or namespace if both are applied to one cluster";
+            self.add(Severity::Warning, at, "metadata.name", problem, remedy);
+        }
+        false
     }
 
     /// Names the kind whose roles a job has, if that is another kind. The error of a job without roles follows
@@ -477,13 +476,11 @@ impl Checker {
                     .replace("(is ", &format!("(YAML reads {word} as the boolean "));
                 return (e.path, problem, e.remedy);
             }
-            // The value that the problem quotes is the variable of a template.
-            let is_variable = e.problem.contains("\"${");
-            let remedy = match is_variable {
-                true => "replace the variable first, for example with envsubst".to_owned(),
-                false => e.remedy,
+            let e = match severity {
+                Severity::Error => wording::with_cause(e),
+                _ => e,
             };
-            (e.path, e.problem, remedy)
+            (e.path, e.problem, e.remedy)
         });
         let findings = Finding::locate(&self.file, severity, node, errors);
         self.checked.findings.extend(findings);

@@ -1,12 +1,14 @@
 //! Clients of clusters.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
-use training_job_controller::process::{ClusterConfigError, cluster_config};
+use training_job_controller::process;
+use training_job_controller::process::{ClusterFlags, cluster_config};
 
+pub use crate::call_error::explained;
 use crate::exit::Failure;
 
 const API_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,23 +33,17 @@ pub async fn with_timeout<T>(call: impl Future<Output = T>) -> anyhow::Result<T>
     response.context("no response within 30 s")
 }
 
-/// Returns a client of the cluster that the kubeconfig names, and the address of its API server.
+/// Returns a client of the cluster that the flags select, and the address of its API server.
 ///
 /// # Errors
 /// There is no configuration, or it is not usable.
-pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<(Client, String)> {
-    let config = match cluster_config(kubeconfig, context).await {
-        Ok(config) => config,
-        Err(ClusterConfigError::Kubeconfig(error)) => return Err(error).context("--kubeconfig"),
-        Err(ClusterConfigError::Context(error)) => {
-            return Err(error).context("--context; list the contexts with: kubectl config get-contexts");
-        }
-        Err(ClusterConfigError::Infer(error)) => {
-            return Err(error).context("no cluster is configured; set --kubeconfig");
-        }
-    };
-    let server = config.cluster_url.to_string();
-    Ok((Client::try_from(config)?, server.trim_end_matches('/').to_owned()))
+pub async fn client(flags: &ClusterFlags) -> anyhow::Result<(Client, String)> {
+    let cluster = cluster_config(flags).await?;
+    let server = cluster.config.cluster_url.to_string();
+    Ok((
+        process::client(&cluster)?,
+        server.trim_end_matches('/').to_owned(),
+    ))
 }
 
 /// Runs calls with a client of the cluster that the flags name.
@@ -61,10 +57,7 @@ pub(crate) fn run_with_client<T>(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (kubeconfig, context) = (connection.kubeconfig.as_deref(), connection.context.as_deref());
-    let result = runtime.block_on(async {
-        let (client, server) = client(kubeconfig, context).await?;
-        calls(client).await.context(server)
-    });
-    result.map_err(|error| Failure::new("--cluster", format!("{error:#}")))
+    let flags = ClusterFlags::new(connection.kubeconfig.as_deref(), connection.context.as_deref());
+    let result = runtime.block_on(async { calls(client(&flags).await?.0).await });
+    result.map_err(|error| Failure::of_error("--cluster", &error))
 }

@@ -5,6 +5,8 @@ use std::{fmt, io};
 
 use training_job_controller::process::program;
 
+use crate::call_error;
+
 /// Returns the code for bad YAML or usage, which is also the code of clap.
 pub fn bad_input() -> ExitCode {
     ExitCode::from(2)
@@ -38,9 +40,9 @@ impl Failure {
     }
 
     /// Returns the failure of `what` with all causes of the error, except those that an earlier text contains.
-    pub(crate) fn of_error(what: &str, error: &anyhow::Error) -> Self {
+    pub fn of_error(what: &str, error: &anyhow::Error) -> Self {
         let mut text = String::new();
-        for cause in error.chain().map(ToString::to_string) {
+        for cause in error.chain().map(call_error::text) {
             match text.contains(&cause) {
                 true => {}
                 false if text.is_empty() => text = cause,

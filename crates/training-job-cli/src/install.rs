@@ -13,6 +13,7 @@ use training_job_controller::process::{all_kinds_but, program};
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
+use crate::report::note;
 use crate::write;
 
 const CRD_HELP: &str = "\
@@ -25,9 +26,10 @@ Exit codes:
   2  the declarations of a kind are inconsistent, the files cannot be written, or bad usage";
 
 const RBAC_HELP: &str = "\
+Other permissions of the account, and those of other installations, stay as they are.
+
 Examples:
-  {program} rbac | kubectl apply --server-side --force-conflicts -f -
-  {program} rbac --namespace operators
+  {program} rbac --namespace operators | kubectl apply --server-side --force-conflicts -f -
 
 Exit codes:
   0  success
@@ -66,8 +68,11 @@ pub enum Install {
     #[command(after_help = help(RBAC_HELP))]
     Rbac {
         /// The namespace of the operator's service account and lease.
-        #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
+        #[arg(long, value_name = "NAME", default_value_t = program().namespace.clone())]
         namespace: String,
+        /// The operator's service account.
+        #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
+        service_account: String,
         /// The kinds to print.
         #[command(flatten)]
         kinds: InstalledKinds,
@@ -79,7 +84,7 @@ pub enum Install {
         #[arg(long)]
         image: String,
         /// The namespace of the operator.
-        #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
+        #[arg(long, value_name = "NAME", default_value_t = program().namespace.clone())]
         namespace: String,
         /// The kinds to print.
         #[command(flatten)]
@@ -87,7 +92,7 @@ pub enum Install {
     },
 }
 
-/// The kinds of an installation.
+/// The kinds of an installation, or of a local cluster.
 #[derive(Debug, clap::Args)]
 pub struct InstalledKinds {
     /// Kind of job; can be repeated.
@@ -102,7 +107,7 @@ fn kind_help() -> String {
 
 impl InstalledKinds {
     /// Returns the named kinds. Without names, returns all kinds but the optional ones.
-    fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Arc<Kind>>, Failure> {
+    pub(crate) fn of<'k>(&self, kinds: &'k Kinds) -> Result<Vec<&'k Arc<Kind>>, Failure> {
         let named: Vec<&Arc<Kind>> = self
             .names
             .iter()
@@ -138,7 +143,11 @@ impl Install {
                 return Ok(ExitCode::SUCCESS);
             }
             Self::Crd { dir: None, kinds: of } => definitions(&of.of(kinds)?)?.into_values().collect(),
-            Self::Rbac { namespace, kinds: of } => yaml(&permissions(kinds, &of.of(kinds)?, namespace))?,
+            Self::Rbac {
+                namespace,
+                service_account,
+                kinds: of,
+            } => yaml(&permissions(kinds, &of.of(kinds)?, (namespace, service_account)))?,
             Self::Manifests {
                 image,
                 namespace,
@@ -169,6 +178,9 @@ fn definitions(kinds: &[&Arc<Kind>]) -> Result<BTreeMap<String, String>, Failure
             .map_err(|error| Failure::new(kind.name(), error))?;
         let mut definition = definition.clone();
         definition.metadata.labels = Some(labels());
+        if let Some(warning) = admission::size_warning(&definition) {
+            note(&warning);
+        }
         let text = admission::manifest(&definition).map_err(|error| Failure::new("output", error))?;
         let spec = &definition.spec;
         Ok((format!("{}_{}.yaml", spec.group, spec.names.plural), text))
@@ -196,19 +208,21 @@ fn manifests(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str, image: &str) ->
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
     ];
-    objects.extend(permissions(all, kinds, namespace));
+    objects.extend(permissions(all, kinds, (namespace, name)));
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let enabled = (kinds.len() < all.len()).then(|| format!("--enable-scheme={}", names.join(",")));
     objects.push(deployment(namespace, image, enabled));
     Ok(definitions(kinds)?.into_values().collect::<String>() + &yaml(&objects)?)
 }
 
-/// Returns the roles and their bindings to the service account.
-fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str) -> Vec<Value> {
+/// Returns the roles and their bindings to the service account. The names of objects of the whole cluster contain the
+/// namespace, so that the permissions of another installation stay as they are.
+fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], (namespace, account): (&str, &str)) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (name, lease) = (&program().name, &program().lease);
     let election = format!("{name}-leader-election");
-    let account = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
+    let account = json!({"kind": "ServiceAccount", "name": account, "namespace": namespace});
+    let of_cluster = format!("{name}-{namespace}");
     let object = |kind: &str, metadata: Value, more: Value| {
         let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata});
         if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
@@ -225,13 +239,13 @@ fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str) -> Vec<Value>
     vec![
         object(
             "ClusterRole",
-            json!({"name": name}),
+            json!({"name": of_cluster}),
             json!({"rules": all.rules_of(kinds.iter().copied())}),
         ),
         object(
             "ClusterRoleBinding",
-            json!({"name": name}),
-            json!({"roleRef": reference("ClusterRole", name), "subjects": [account]}),
+            json!({"name": of_cluster}),
+            json!({"roleRef": reference("ClusterRole", &of_cluster), "subjects": [account]}),
         ),
         object(
             "Role",
@@ -250,13 +264,15 @@ fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {
     let name = &program().name;
     let labels = json!({"app.kubernetes.io/name": name});
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": 5, "timeoutSeconds": 3});
+    let variable =
+        |name: &str, field: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}});
     let flags = ["run", "--leader-elect"].map(str::to_owned);
     let arguments: Vec<String> = flags.into_iter().chain(enabled).collect();
     let container = json!({
         "name": "operator",
         "image": image,
         "args": arguments,
-        "env": [{"name": "MY_POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "env": [variable("MY_POD_NAMESPACE", "metadata.namespace"), variable("MY_POD_UID", "metadata.uid")],
         "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),

@@ -37,12 +37,27 @@ pub struct Unserved {
     pub problem: String,
     /// The remedy for its author.
     pub remedy: String,
+    /// True if another program runs such objects, so that they may stay as they are.
+    pub is_of_another_program: bool,
 }
 
 impl Unserved {
     /// Creates the error with this problem and remedy.
     pub fn new(problem: String, remedy: String) -> Self {
-        Self { problem, remedy }
+        Self {
+            problem,
+            remedy,
+            is_of_another_program: false,
+        }
+    }
+
+    /// Sets that another program runs such objects. In a directory they are then a note.
+    #[must_use]
+    pub fn of_another_program(self) -> Self {
+        Self {
+            is_of_another_program: true,
+            ..self
+        }
     }
 }
 

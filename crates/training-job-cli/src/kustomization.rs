@@ -1,41 +1,110 @@
-//! Patches of kustomizations: files that hold parts of objects, which are no manifests by themselves.
+//! Kustomizations: they decide which files are patches, which are no manifests by themselves, and which files are
+//! applied together.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use kube_manifest::parse;
+use kube_manifest::{parse, read_text};
 use serde_json::Value;
 
 /// The names under which kustomize finds a kustomization.
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// The patches of the kustomizations of each directory. A kustomization is read once.
+/// The kustomizations of the directories that a command reads.
 #[derive(Debug, Default)]
-pub(crate) struct Patches {
-    by_directory: BTreeMap<PathBuf, BTreeSet<String>>,
+pub(crate) struct Kustomizations {
+    patches: BTreeSet<String>,
+    /// For each kustomization its directory and the files that it lists as resources.
+    resources: Vec<(String, BTreeSet<String>)>,
 }
 
-impl Patches {
-    /// Returns true if a kustomization in the directory of a file names it as a patch.
-    pub(crate) fn contain(&mut self, file: &Path) -> bool {
-        let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else {
-            return false;
-        };
-        let patches = self.by_directory.entry(directory.to_owned());
-        let patches = patches.or_insert_with(|| patches_of(directory));
-        name.to_str().is_some_and(|name| patches.contains(name))
+impl Kustomizations {
+    /// Reads the kustomizations among the files of a directory.
+    pub(crate) fn read(&mut self, files: &[String]) {
+        for file in files {
+            let (directory, name) = split(file);
+            if !NAMES.contains(&name) {
+                continue;
+            }
+            let documents = read_text(file).and_then(|text| parse(&text).ok());
+            let mut resources = BTreeSet::new();
+            for document in documents.unwrap_or_default() {
+                let document = document.to_json();
+                let full = |name: String| joined(directory, &name);
+                self.patches.extend(patches(&document).into_iter().map(full));
+                let listed = document["resources"].as_array().into_iter().flatten();
+                resources.extend(
+                    listed
+                        .filter_map(Value::as_str)
+                        .map(|name| match name.contains("://") {
+                            true => name.to_owned(),
+                            false => joined(directory, name),
+                        }),
+                );
+            }
+            self.resources.push((directory.to_owned(), resources));
+        }
+    }
+
+    /// True if a kustomization names the file as a patch.
+    pub(crate) fn has_patch(&self, file: &str) -> bool {
+        let (directory, name) = split(file);
+        self.patches.contains(&joined(directory, name))
+    }
+
+    /// Returns the first directory whose kustomization takes objects from outside of `directory`.
+    pub(crate) fn first_of_others(&self, directory: &str) -> Option<&str> {
+        let inside = joined(directory, "");
+        let is_outside = |file: &String| !file.starts_with(&inside) || file.starts_with(":..");
+        let mut all = self.resources.iter();
+        let (found, _) = all.find(|(_, listed)| listed.iter().any(is_outside))?;
+        Some(if found.is_empty() { "." } else { found.as_str() })
+    }
+
+    /// True if one kustomization lists both files.
+    pub(crate) fn apply_together(&self, files: [&str; 2]) -> bool {
+        let [one, other] = files.map(|file| {
+            let (directory, name) = split(file);
+            joined(directory, name)
+        });
+        self.resources
+            .iter()
+            .any(|(_, listed)| listed.contains(&one) && listed.contains(&other))
+    }
+
+    /// True if a kustomization is in the directory of the file.
+    pub(crate) fn stands_beside(&self, file: &str) -> bool {
+        let (directory, _) = split(file);
+        let is_read = self.resources.iter().any(|(of, _)| of == directory);
+        is_read || NAMES.iter().any(|name| Path::new(directory).join(name).exists())
     }
 }
 
-fn patches_of(directory: &Path) -> BTreeSet<String> {
-    let texts = NAMES
-        .iter()
-        .filter_map(|name| fs::read_to_string(directory.join(name)).ok());
-    let documents = texts.filter_map(|text| parse(&text).ok()).flatten();
-    documents
-        .flat_map(|document| patches(&document.to_json()))
-        .collect()
+/// Returns the directory and the name of a file.
+fn split(file: &str) -> (&str, &str) {
+    file.rsplit_once('/')
+        .unwrap_or_else(|| match file.split_once(':') {
+            // A file at the root of a git revision.
+            Some((revision, name)) => (&file[..=revision.len()], name),
+            None => ("", file),
+        })
+}
+
+/// Returns the path of a name in a directory, without `.` and `..`.
+fn joined(directory: &str, name: &str) -> String {
+    let (revision, directory) = match directory.split_once(':') {
+        Some((revision, directory)) => (revision, directory),
+        None => ("", directory),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("{revision}:{}", parts.join("/"))
 }
 
 /// Returns the files that a kustomization names as patches, in any of the three forms that kustomize has had.
@@ -46,9 +115,7 @@ fn patches(kustomization: &Value) -> Vec<String> {
         .filter_map(|field| kustomization[field].as_array())
         .flatten();
     let names = items.filter_map(|item| item["path"].as_str().or(item.as_str()));
-    names
-        .map(|name| name.trim_start_matches("./").to_owned())
-        .collect()
+    names.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +131,20 @@ mod tests {
             "patchesStrategicMerge": ["old.yaml"],
             "patchesJson6902": [{"path": "ops.yaml", "target": {"kind": "MXJob"}}],
         });
-        assert_eq!(patches(&kustomization), ["more.yaml", "old.yaml", "ops.yaml"]);
+        assert_eq!(patches(&kustomization), ["./more.yaml", "old.yaml", "ops.yaml"]);
         assert_eq!(patches(&json!({"patches": "none"})), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_is_that_of_the_kustomization() {
+        for (file, name, path) in [
+            ("./a/kustomization.yaml", "./more.yaml", ":a/more.yaml"),
+            ("a/b/Kustomization", "../c/more.yaml", ":a/c/more.yaml"),
+            ("HEAD:kustomization.yaml", "more.yaml", "HEAD:more.yaml"),
+            ("HEAD:a/b/kustomization.yml", "../more.yaml", "HEAD:a/more.yaml"),
+            ("kustomization.yaml", "../more.yaml", ":../more.yaml"),
+        ] {
+            assert_eq!(joined(split(file).0, name), path);
+        }
     }
 }

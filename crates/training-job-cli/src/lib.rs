@@ -14,6 +14,7 @@
 //! Modules import in one direction: [`Cli`] and [`Review`] list the commands, each command has a module, and the
 //! commands share `check`, `settings`, [`report`], [`mod@write`] and [`cluster`]. All of these use [`Kinds`].
 
+mod call_error;
 pub mod check;
 mod cli;
 pub mod cluster;

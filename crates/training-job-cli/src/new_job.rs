@@ -1,18 +1,19 @@
 //! `new`: prints the manifest of a first job.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use serde_json::{Value, json};
 use training_job::job::RoleSource;
 use training_job::{FieldErrors, RoleDefinition, Settings};
-use training_job_controller::process::program;
+use training_job_controller::process::{names_of, program};
 
 use crate::check::assignment::{self, Assignment};
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
-use crate::write;
+use crate::{report, write};
 
 const HELP: &str = "\
 The job has the roles that its kind needs, each with one replica, and the given number of workers. All containers run
@@ -41,8 +42,17 @@ const BACKOFF_LIMIT: i32 = 3;
 #[command(after_help = help(HELP))]
 pub struct Args {
     /// The kind of job.
-    #[arg(value_name = "KIND", value_parser = kind_parser(), ignore_case = true)]
-    kind: String,
+    #[arg(
+        value_name = "KIND",
+        value_parser = kind_parser(),
+        ignore_case = true,
+        required_unless_present = "kind_option",
+        conflicts_with = "kind_option"
+    )]
+    kind: Option<String>,
+    /// The kind, as the option of `local run`.
+    #[arg(long = "kind", hide = true, value_name = "KIND", value_parser = kind_parser(), ignore_case = true)]
+    kind_option: Option<String>,
     #[command(flatten)]
     job: JobArgs,
     /// The image of all containers; a local run does not use it.
@@ -59,19 +69,19 @@ pub struct Args {
 /// The arguments that `new` and `local run` have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JobArgs {
-    /// The number of workers.
-    #[arg(
-        long,
-        requires = "kind",
-        value_name = "NUMBER",
-        default_value_t = 2,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    workers: u32,
-    /// The name of the job.
-    #[arg(long, requires = "kind", value_name = "NAME", default_value = "train")]
-    name: String,
+    /// The number of workers [default: 2]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
+    /// The name of the job [default: train]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
+
+/// The default number of workers.
+const WORKERS: u32 = 2;
+
+/// The default name of a job.
+const NAME: &str = "train";
 
 /// Returns a parser for the names of kinds, also without their end: `PyTorch` for `PyTorchJob`.
 pub(crate) fn kind_parser() -> ValueParser {
@@ -79,9 +89,12 @@ pub(crate) fn kind_parser() -> ValueParser {
         // The program has not named its kinds.
         [] => ValueParser::string(),
         names => {
-            let values = names
-                .iter()
-                .map(|name| PossibleValue::new(name.as_str()).alias(short(name)));
+            let values = names.iter().zip(&program().framework_names);
+            let values = values.map(|(name, of_framework)| {
+                PossibleValue::new(name.as_str())
+                    .alias(short(name))
+                    .aliases(of_framework)
+            });
             PossibleValuesParser::new(values).into()
         }
     }
@@ -94,16 +107,22 @@ fn short(kind: &str) -> &str {
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let Args {
         kind,
+        kind_option,
         job,
         image,
         set,
         command,
     } = arguments;
-    write::print(&text(kinds, kind, job, image, command, set)?)?;
+    let kind = kind.as_deref().or(kind_option.as_deref()).unwrap_or_default();
+    let (text, warnings) = text(kinds, kind, job, image, command, set)?;
+    write::print(&text)?;
+    for warning in warnings.iter() {
+        report::warning(&warning.to_string());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the manifest of a job of this kind in YAML.
+/// Returns the manifest of a job of this kind in YAML, and its warnings.
 ///
 /// # Errors
 /// The program lacks the kind, or the job may not have a value.
@@ -114,18 +133,23 @@ pub(crate) fn text(
     image: &str,
     command: &[String],
     set: &[Assignment],
-) -> Result<String, Failure> {
+) -> Result<(String, FieldErrors), Failure> {
     let named = kinds.named(kind).or_else(|| {
-        let mut kinds = kinds.iter();
-        kinds.find(|known| short(known.name()).eq_ignore_ascii_case(kind))
+        let is_named = |known: &&Arc<Kind>| {
+            let mut names = names_of(&known.framework);
+            names.push(short(known.name()));
+            names.iter().any(|name| name.eq_ignore_ascii_case(kind))
+        };
+        kinds.iter().find(is_named)
     });
     let kind = named.ok_or_else(|| {
         let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         Failure::new(kind, format!("unknown kind; use one of {}", known.join(", ")))
     })?;
     let first = FirstJob { job, image, command };
-    let job = manifest(kind, &first, set).map_err(|errors| Failure::new(kind.name(), errors))?;
-    write::documents(&[job]).map_err(|error| Failure::new("output", error))
+    let (job, warnings) = manifest(kind, &first, set).map_err(|errors| Failure::new(kind.name(), errors))?;
+    let text = write::documents(&[job]).map_err(|error| Failure::new("output", error))?;
+    Ok((text, warnings))
 }
 
 /// The values of a job that its author gives.
@@ -135,9 +159,41 @@ struct FirstJob<'a> {
     command: &'a [String],
 }
 
-/// Returns the first manifest without errors and warnings, of those with the roles that the kind must have and then of
-/// those with all roles before the workers. If all have warnings, returns the first of them.
-fn manifest(kind: &Kind, first: &FirstJob<'_>, set: &[Assignment]) -> Result<Value, FieldErrors> {
+/// Returns the manifest and its warnings. The roles do not depend on `set`: they are those that the kind must have, or
+/// all before the workers if such a job has errors or warnings. A kind that needs a field of `set` gets the first
+/// roles that are valid with it.
+fn manifest(
+    kind: &Kind,
+    first: &FirstJob<'_>,
+    set: &[Assignment],
+) -> Result<(Value, FieldErrors), FieldErrors> {
+    let mut rejected: Vec<FieldErrors> = Vec::new();
+    let mut with_warnings = None;
+    let changed = |shape: &Value| {
+        let mut job = shape.clone();
+        assignment::apply_all(set, &mut job)?;
+        let warnings = kind.check(&job)?.warnings;
+        Ok::<_, FieldErrors>((job, warnings))
+    };
+    let shapes = shapes(kind, first);
+    let is_clean = |shape: &&Value| kind.check(shape).is_ok_and(|checked| checked.warnings.is_empty());
+    if let Some(shape) = shapes.iter().find(is_clean) {
+        return changed(shape);
+    }
+    for shape in &shapes {
+        match changed(shape) {
+            Ok((job, warnings)) if warnings.is_empty() => return Ok((job, warnings)),
+            Ok(job) => with_warnings = with_warnings.or(Some(job)),
+            Err(errors) => rejected.push(errors),
+        }
+    }
+    // Fewer errors are nearer to a job that the user can have.
+    let errors = rejected.into_iter().min_by_key(|errors| errors.iter().count());
+    with_warnings.ok_or_else(|| errors.unwrap_or_default())
+}
+
+/// Returns the jobs that a kind may have, the smallest first.
+fn shapes(kind: &Kind, first: &FirstJob<'_>) -> Vec<Value> {
     let roles = kind.framework.roles;
     let worker = roles
         .iter()
@@ -145,36 +201,20 @@ fn manifest(kind: &Kind, first: &FirstJob<'_>, set: &[Assignment]) -> Result<Val
     let worker = worker.unwrap_or(roles.len().saturating_sub(1));
     let required = |n: usize| n == worker || roles[n].min > 0;
     let leading = |n: usize| n <= worker || roles[n].min > 0;
-    let mut with_warnings = None;
-    let mut rejected: Vec<FieldErrors> = Vec::new();
+    let mut shapes = Vec::new();
     // Kinds of former operators have no runPolicy, and the restart policy elsewhere.
     for has_policy in [true, false] {
         for is_wanted in [&required as &dyn Fn(usize) -> bool, &leading] {
             let wanted = roles.iter().enumerate().filter(|(n, _)| is_wanted(*n));
-            let wanted: Vec<(&RoleDefinition, u32)> = wanted
-                .map(|(n, role)| {
-                    (
-                        role,
-                        if n == worker {
-                            first.job.workers
-                        } else {
-                            role.min.max(1)
-                        },
-                    )
-                })
-                .collect();
-            let mut job = complete_job(kind, &wanted, first, has_policy);
-            assignment::apply_all(set, &mut job)?;
-            match kind.check(&job) {
-                Ok(checked) if checked.warnings.is_empty() => return Ok(job),
-                Ok(_) => with_warnings = with_warnings.or(Some(job)),
-                Err(errors) => rejected.push(errors),
-            }
+            let replicas = |n: usize, role: &RoleDefinition| match n == worker {
+                true => first.job.workers.unwrap_or(WORKERS),
+                false => role.min.max(1),
+            };
+            let wanted: Vec<_> = wanted.map(|(n, role)| (role, replicas(n, role))).collect();
+            shapes.push(complete_job(kind, &wanted, first, has_policy));
         }
     }
-    // Fewer errors are nearer to a job that the user can have.
-    let errors = rejected.into_iter().min_by_key(|errors| errors.iter().count());
-    with_warnings.ok_or_else(|| errors.unwrap_or_default())
+    shapes
 }
 
 /// Returns a job whose containers have the command, except those to which the operator gives one.
@@ -246,7 +286,7 @@ fn job(
     json!({
         "apiVersion": kind.resource.api_version,
         "kind": kind.name(),
-        "metadata": {"name": first.job.name},
+        "metadata": {"name": first.job.name.as_deref().unwrap_or(NAME)},
         "spec": spec,
     })
 }

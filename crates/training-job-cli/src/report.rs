@@ -43,6 +43,12 @@ pub fn print(findings: &[Finding]) {
     }
 }
 
+/// Prints a warning that concerns no file on standard error.
+pub fn warning(text: &str) {
+    let yellow = AnsiColor::Yellow.on_default();
+    anstream::eprintln!("{yellow}warning:{yellow:#} {text}");
+}
+
 /// Prints a note that concerns no file on standard error.
 pub fn note(text: &str) {
     let cyan = AnsiColor::Cyan.on_default();

@@ -12,7 +12,8 @@
 //!
 //! A child that is refused waits for its backoff or an edit of the spec (`rate_limit.rs`). A failure for all stops further
 //! calls of the same reconcile (`apply.rs`). After a `Retry-After` (429, 503), no call is made for the job until then
-//! (`requeue.rs`). Only lists and watches get 410; `kube-follow` then lists again.
+//! (`requeue.rs`). While the server is away, calls wait at the gate of `kube-follow`, and their failures cost the job no
+//! backoff. Only lists and watches get 410; `kube-follow` then lists again.
 
 use kube_follow::CallError;
 

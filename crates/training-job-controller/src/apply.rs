@@ -1,6 +1,6 @@
 //! Step 4: carries out the creates, patches and deletes of a plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +48,8 @@ pub(super) struct Applier<'a> {
     topology: Option<&'a Topology<'a>>,
     /// The value of the label that selects the children in watches.
     controller: &'static str,
+    /// True if a create was refused: the first create is made alone, because the next ones may be refused as well.
+    was_refused: bool,
 }
 
 impl<'a> Applier<'a> {
@@ -55,6 +57,7 @@ impl<'a> Applier<'a> {
         context: &'a Context,
         job: &StoredJob<J>,
         topology: Option<&'a Topology<'a>>,
+        was_refused: bool,
     ) -> Self {
         let meta = job.meta();
         Self {
@@ -65,6 +68,7 @@ impl<'a> Applier<'a> {
             name: meta.name.clone().unwrap_or_default(),
             topology,
             controller: J::FRAMEWORK.controller,
+            was_refused,
         }
     }
 
@@ -73,7 +77,7 @@ impl<'a> Applier<'a> {
     /// Objects are created and patched first, because pods read them and need the permissions in them. Services follow, so
     /// that a replica's host name exists before its pod, and then pods. Deletes are made in the opposite order. The failure
     /// of one object does not stop the others of its kind. If a required object cannot be created, no services and pods are
-    /// created, because they may need it.
+    /// created, because they may need it; if a service cannot be created, no pods are.
     pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
@@ -93,7 +97,12 @@ impl<'a> Applier<'a> {
         let has_all = applied.failures.iter().all(is_optional);
         for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
             let kind = ChildKind::from(patches[0].object.kind);
-            applied.add(Action::Patch, kind, self.patch(kind, patches).await);
+            let patched = match kind {
+                ChildKind::Pod => self.patch::<PodRecord>(kind, patches).await,
+                ChildKind::Service => self.patch::<ServiceRecord>(kind, patches).await,
+                ChildKind::Object(_) => self.patch::<ObjectRecord>(kind, patches).await,
+            };
+            applied.add(Action::Patch, kind, patched);
         }
         if has_all {
             let services = plan.create_services.iter().map(|service| {
@@ -102,12 +111,16 @@ impl<'a> Applier<'a> {
             });
             let pods = plan.create_pods.iter();
             let pods = pods.map(|pod| (&*pod.name, move || job.render(pod)));
-            let (services, pods) = (
-                self.create::<ServiceRecord, _>(ChildKind::Service, services),
-                self.create::<PodRecord, _>(ChildKind::Pod, pods),
-            );
-            applied.add_created(ChildKind::Service, services.await);
-            applied.add_created(ChildKind::Pod, pods.await);
+            let services = self
+                .create::<ServiceRecord, _>(ChildKind::Service, services)
+                .await;
+            let has_services = services.iter().all(Result::is_ok);
+            applied.add_created(ChildKind::Service, services);
+            // Pods that cannot find each other would only occupy their devices.
+            if has_services {
+                let pods = self.create::<PodRecord, _>(ChildKind::Pod, pods).await;
+                applied.add_created(ChildKind::Pod, pods);
+            }
         }
         let is_taken = |(kind, name): &(ChildKind, String)| {
             let mut failures = applied.failures.iter();
@@ -171,7 +184,7 @@ impl<'a> Applier<'a> {
             let call = move || self.create_one::<C, O>(api, kind, make, name).boxed();
             (str::to_owned(name), call)
         };
-        call_each(objects.map(create)).await
+        call_each(objects.map(create), self.was_refused).await
     }
 
     async fn create_one<C: Child, O: Serialize>(
@@ -320,19 +333,23 @@ impl<'a> Applier<'a> {
         owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
 
-    async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult<()>> {
-        let api = self.api::<ObjectRecord>(kind);
+    async fn patch<'p, C: Child>(
+        &'p self,
+        kind: ChildKind,
+        patches: &'p [ObjectPatch],
+    ) -> Vec<CallResult<()>> {
+        let api = self.api::<C>(kind);
         let patch = |patch: &'p ObjectPatch| {
             let api = &api;
             let call = move || self.patch_one(api, kind, patch).boxed();
             (patch.object.name().to_owned(), call)
         };
-        call_each(patches.iter().map(patch)).await
+        call_each(patches.iter().map(patch), false).await
     }
 
-    async fn patch_one(
+    async fn patch_one<C: Child>(
         &self,
-        api: &Api<PartialChild<ObjectRecord>>,
+        api: &Api<PartialChild<C>>,
         kind: ChildKind,
         patch: &ObjectPatch,
     ) -> Result<(), ApplyError> {
@@ -349,8 +366,8 @@ impl<'a> Applier<'a> {
         let call = api.patch(name, &params, &change);
         match self.call_in_epoch(kind, 0, call).await {
             Ok((epoch, patched)) => {
-                let kept = patched.record().satisfies(&patch.object);
-                self.children().answered::<ObjectRecord>(kind, &patched, epoch);
+                let kept = patched.record().has(&patch.object);
+                self.children().answered::<C>(kind, &patched, epoch);
                 self.log("patched", kind, name);
                 if kept { Ok(()) } else { Err(ApplyError::NotKept) }
             }
@@ -369,7 +386,7 @@ impl<'a> Applier<'a> {
             let call = move || self.delete_one::<C>(api, deletion).boxed();
             (deletion.name.clone(), call)
         };
-        call_each(wanted.iter().copied().map(delete)).await
+        call_each(wanted.iter().copied().map(delete), false).await
     }
 
     async fn delete_one<C: Child>(
@@ -479,8 +496,8 @@ enum DeleteAnswer {
     AlreadyGone,
 }
 
-/// Makes calls for children of one kind concurrently, until one fails in a way that concerns all children. The future of a
-/// call takes tens of kilobytes, so it is created when the call begins.
+/// Makes calls for children of one kind concurrently, or the first of them alone, until one fails in a way that concerns all
+/// children. The future of a call takes tens of kilobytes, so it is created when the call begins.
 async fn call_each<'a, T>(
     calls: impl Iterator<
         Item = (
@@ -488,9 +505,10 @@ async fn call_each<'a, T>(
             impl FnOnce() -> BoxFuture<'a, Result<T, ApplyError>> + Send,
         ),
     >,
+    first_alone: bool,
 ) -> Vec<CallResult<T>> {
     let failed = AtomicBool::new(false);
-    let calls: Vec<_> = calls
+    let mut calls: VecDeque<_> = calls
         .map(|(name, call)| {
             let failed = &failed;
             async move {
@@ -507,8 +525,17 @@ async fn call_each<'a, T>(
             }
         })
         .collect();
-    stream::iter(calls).buffered(MAX_CALLS_PER_JOB).collect().await
+    let mut results = Vec::with_capacity(calls.len());
+    if first_alone && let Some(first) = calls.pop_front() {
+        results.push(first.await);
+    }
+    let mut rest = stream::iter(calls).buffered(MAX_CALLS_PER_JOB);
+    while let Some(result) = rest.next().await {
+        results.push(result);
+    }
+    results
 }
 
+mod read;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube_follow::{CallError, CallTimeout};
+use kube_follow::{CallError, CallTimeout, Gate};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -55,6 +55,7 @@ pub(super) enum Urgency {
 #[derive(Clone)]
 pub(super) struct CallLimiter {
     timeout: CallTimeout,
+    gate: Gate,
     state: Arc<Mutex<State>>,
 }
 
@@ -94,8 +95,9 @@ struct Permit {
 }
 
 impl CallLimiter {
-    /// Creates a limiter for at most `max_limit` calls in flight, each with this timeout.
-    pub(super) fn new(max_limit: usize, timeout: CallTimeout) -> Self {
+    /// Creates a limiter for at most `max_limit` calls in flight, each with this timeout. Calls are made while the gate is
+    /// open.
+    pub(super) fn new(max_limit: usize, timeout: CallTimeout, gate: Gate) -> Self {
         // Values above `u32::MAX` do not occur in practice; a few thousand are the most.
         let max_limit = f64::from(u32::try_from(max_limit.max(1)).unwrap_or(u32::MAX));
         let state = State {
@@ -109,12 +111,13 @@ impl CallLimiter {
         };
         Self {
             timeout,
+            gate,
             state: Arc::new(Mutex::new(state)),
         }
     }
 
-    /// Waits for a permit, then makes a call for the job with this UID. The timeout starts with the permit. `bytes`
-    /// is the size of the request body; 0 if it is small.
+    /// Waits for a permit and for the gate, then makes a call for the job with this UID. The timeout starts with the
+    /// permit. `bytes` is the size of the request body; 0 if it is small.
     ///
     /// # Errors
     /// Those of [`CallTimeout::call`].
@@ -126,9 +129,14 @@ impl CallLimiter {
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
         let weight = u32::try_from(1 + bytes / BYTES_PER_PERMIT).unwrap_or(u32::MAX);
+        let waiting = self.gate.wait();
         let mut permit = self.permit(urgency, job, weight).await;
+        let deadline = Instant::now() + self.timeout.0;
+        // The calls that wait keep their permits, so that no more than the limit are made when the server is back.
+        self.gate.opened(deadline).await?;
+        drop(waiting);
         let begun = Instant::now();
-        let mut request = pin!(self.timeout.call(request));
+        let mut request = pin!(CallTimeout(deadline - begun).call(request));
         let lost_after = MIN_LOST_CALL_TIMEOUT.max(self.latency() * LOST_CALL_LATENCIES);
         let answer = match timeout(lost_after, &mut request).await {
             Ok(answer) => answer,
@@ -139,6 +147,9 @@ impl CallLimiter {
         };
         match &answer {
             Ok(_) => self.lock().completed(urgency, begun.elapsed()),
+            // The absence of the server is no overload.
+            Err(CallError::Away) => {}
+            Err(CallError::Timeout(_)) if !self.gate.is_open() => return Err(CallError::Away),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
                 self.lock().overloaded();
             }
@@ -310,7 +321,7 @@ mod tests {
     use super::*;
 
     fn calls(max_limit: usize) -> CallLimiter {
-        CallLimiter::new(max_limit, CallTimeout(Duration::from_secs(60)))
+        CallLimiter::new(max_limit, CallTimeout(Duration::from_secs(60)), Gate::default())
     }
 
     /// Makes all of these calls at once, and returns the jobs in the order of their permits.

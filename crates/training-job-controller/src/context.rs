@@ -21,6 +21,7 @@ use super::freed_capacity::FreedCapacity;
 use super::metrics::{LostStory, Metrics};
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
+use super::quota_queue::QuotaQueue;
 
 pub(super) struct Context {
     pub(super) client: Client,
@@ -35,6 +36,7 @@ pub(super) struct Context {
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) freed_capacity: FreedCapacity,
+    pub(super) quota_queue: QuotaQueue,
     pub(super) missing_permissions: MissingPermissions,
     pub(super) finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
@@ -58,6 +60,8 @@ impl Context {
         // CRDs of Kubernetes projects have groups that end with `.x-k8s.io`.
         let is_built_in = !K::group(kind).contains('.') || K::group(kind).ends_with(".k8s.io");
         self.metrics.add_resource(&resource, !is_built_in);
+        // A watch that never receives anything must become stale as well.
+        self.metrics.event_received(&resource, self.clock.now());
         let watch = Watch {
             resource: resource.clone(),
             labels,
@@ -72,7 +76,7 @@ impl Context {
                     Event::Failed => self.metrics.watch_failed(&resource),
                     Event::Forbidden(problem) => {
                         self.metrics.watch_failed(&resource);
-                        self.missing_permissions.add(&resource, problem);
+                        self.missing_permissions.add("list,watch", &resource, problem);
                     }
                     Event::Absent => self.metrics.absent(&resource),
                     Event::ListDone => {

@@ -11,14 +11,16 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams, Request};
 use kube::{Client, Resource};
+use kube_follow::{CallError, backoff};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use training_job::api::FailureRecord;
 use training_job::job::TrainingJob;
-use training_job::plan::{PlannedEvent, printable};
+use training_job::plan::{ChildKind, PlannedEvent, printable, reasons};
 
+use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 use super::calls::{CallLimiter, Urgency};
 use super::event_series::{Decision, EventKey, EventSeries, Repetition};
@@ -40,6 +42,9 @@ const MAX_QUEUED_EVENTS: usize = 10_000;
 /// Maximum number of events in flight.
 const MAX_EVENTS_IN_FLIGHT: usize = 8;
 
+/// Maximum number of times that an event is sent whose outcome is unknown, unless the server is away.
+const MAX_SENDS: u32 = 3;
+
 /// An event that waits to be sent.
 struct QueuedEvent {
     namespace: String,
@@ -48,6 +53,10 @@ struct QueuedEvent {
     reason: String,
     key: EventKey,
     write: EventWrite,
+    /// The place in the queue.
+    number: u64,
+    /// Number of sends with an unknown outcome.
+    failures: u32,
 }
 
 /// The way an event is written.
@@ -58,8 +67,8 @@ enum EventWrite {
     Repeat,
 }
 
-/// Sends events at the lowest priority. An event that cannot be sent is logged and lost, because nothing may depend
-/// on events.
+/// Sends events at the lowest priority. While the server is away, they wait in their order. An event that cannot be sent
+/// otherwise is logged and lost, because nothing may depend on events.
 pub(super) struct Recorder {
     client: Client,
     calls: CallLimiter,
@@ -70,20 +79,34 @@ pub(super) struct Recorder {
 
 #[derive(Default)]
 struct Waiting {
+    /// Ordered by number, so that an event can be put back at its place.
     events: VecDeque<QueuedEvent>,
-    /// Repetitions, with their due times.
-    repetitions: Vec<(Instant, QueuedEvent)>,
+    next_number: u64,
+    /// Repetitions, and events that are sent again, with their due times.
+    later: Vec<(Instant, QueuedEvent)>,
     series: EventSeries,
     closed: Option<Instant>,
 }
 
 impl Waiting {
-    /// Queues the repetitions that are due, or all of them after `close`. Returns when the next one is due.
+    /// Queues the events that are due, or all of them after `close`. Returns when the next one is due.
     fn queue_due(&mut self) -> Option<Instant> {
         let (now, all) = (Instant::now(), self.closed.is_some());
-        let due = self.repetitions.extract_if(.., |(at, _)| all || *at <= now);
-        self.events.extend(due.map(|(_, event)| event));
-        self.repetitions.iter().map(|(at, _)| *at).min()
+        let due: Vec<_> = self.later.extract_if(.., |(at, _)| all || *at <= now).collect();
+        due.into_iter().for_each(|(_, event)| self.queue(event));
+        self.later.iter().map(|(at, _)| *at).min()
+    }
+
+    fn queue(&mut self, mut event: QueuedEvent) {
+        event.number = self.next_number;
+        self.next_number += 1;
+        self.events.push_back(event);
+    }
+
+    /// Queues an event again at its place.
+    fn put_back(&mut self, event: QueuedEvent) {
+        let place = self.events.partition_point(|other| other.number < event.number);
+        self.events.insert(place, event);
     }
 }
 
@@ -118,6 +141,8 @@ impl Recorder {
             reason: event.reason.clone(),
             key: (uid.clone(), key),
             write,
+            number: 0,
+            failures: 0,
         };
         match decision {
             Decision::Create(key, message) => {
@@ -129,7 +154,7 @@ impl Recorder {
                 let body = serde_json::to_vec(&to_event(job, unique, &event, now)).unwrap_or_default();
                 let event = queued(key, EventWrite::Create(body));
                 if waiting.events.len() < MAX_QUEUED_EVENTS {
-                    waiting.events.push_back(event);
+                    waiting.queue(event);
                 } else {
                     waiting.series.failed(&event.key, false);
                     drop(waiting);
@@ -139,7 +164,7 @@ impl Recorder {
             }
             Decision::RepeatAt(key, at) => {
                 let event = queued(key, EventWrite::Repeat);
-                waiting.repetitions.push((at, event));
+                waiting.later.push((at, event));
             }
             Decision::Counted => {}
             Decision::Drop => {
@@ -195,10 +220,9 @@ impl Recorder {
 
     async fn send(&self, mut event: QueuedEvent) {
         let path = Event::url_path(&(), Some(&event.namespace));
-        let write = std::mem::replace(&mut event.write, EventWrite::Repeat);
-        let is_patch = matches!(write, EventWrite::Repeat);
-        let request = match write {
-            EventWrite::Create(body) => Request::new(path).create(&PostParams::default(), body),
+        let is_patch = matches!(event.write, EventWrite::Repeat);
+        let request = match &event.write {
+            EventWrite::Create(body) => Request::new(path).create(&PostParams::default(), body.clone()),
             EventWrite::Repeat => {
                 let repetition = self.lock().series.repetition(&event.key);
                 let Some(repetition) = repetition else { return };
@@ -212,12 +236,15 @@ impl Recorder {
             self.client.request_text(request).await.map(drop)
         };
         match self.calls.call(Urgency::Event, &event.key.0, 0, call).await {
-            Ok(()) => {
-                let mut waiting = self.lock();
-                if let Some(at) = waiting.series.written(&event.key) {
-                    waiting.repetitions.push((at, event));
-                }
+            Err(CallError::Away) => self.lock().put_back(event),
+            Err(error) if event.failures + 1 < MAX_SENDS && Answer::from(&error) == Answer::Unknown => {
+                event.failures += 1;
+                let wait = backoff(event.failures, event.key.1).max(error.retry_after().unwrap_or_default());
+                self.lock().later.push((Instant::now() + wait, event));
             }
+            // An earlier send took effect, and its answer was lost.
+            Err(error) if !is_patch && error.already_exists() => self.sent(event),
+            Ok(()) => self.sent(event),
             Err(error) => {
                 // An expired token or a busy server (401, 429) denies no patches for good.
                 let denied = is_patch && error.code() == Some(403);
@@ -225,6 +252,16 @@ impl Recorder {
                 self.metrics.event_dropped(DropCause::Call, 1);
                 log_dropped(&event, &error.to_string());
             }
+        }
+    }
+
+    /// Queues the next repetition of a stored event, if it has occurred meanwhile.
+    fn sent(&self, mut event: QueuedEvent) {
+        let mut waiting = self.lock();
+        if let Some(at) = waiting.series.written(&event.key) {
+            event.write = EventWrite::Repeat;
+            event.failures = 0;
+            waiting.later.push((at, event));
         }
     }
 
@@ -333,21 +370,28 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
         let noun = done.kind.noun();
-        let message = match &done.names[..] {
-            [name] => format!("{participle} {noun}: {name}"),
-            names if names.len() <= MAX_NAMES_IN_MESSAGE => {
-                format!("{participle} {noun}s: {}", names.join(", "))
-            }
+        let names = match &done.names[..] {
+            [name] => format!("{noun}: {name}"),
+            names if names.len() <= MAX_NAMES_IN_MESSAGE => format!("{noun}s: {}", names.join(", ")),
             names => format!(
-                "{participle} {noun}s: {} and {} more",
+                "{noun}s: {} and {} more",
                 names[..MAX_NAMES_IN_MESSAGE].join(", "),
                 names.len() - MAX_NAMES_IN_MESSAGE
             ),
         };
+        if (done.action, done.kind) == (Action::Patch, ChildKind::Pod) {
+            return PlannedEvent {
+                warning: true,
+                reason: reasons::POD_LABELS_CHANGED.to_owned(),
+                message: format!(
+                    "Another client changed labels by which services and the operator select the pod; restored on {names}"
+                ),
+            };
+        }
         PlannedEvent {
             warning: false,
             reason: format!("Successful{verb}{}", done.kind.object_kind().kind),
-            message,
+            message: format!("{participle} {names}"),
         }
     };
     applied.done.iter().map(event).collect()
@@ -369,16 +413,16 @@ pub(super) fn failure_reason(failure: &ApplyFailure) -> String {
     format!("Failed{verb}{}", failure.kind.object_kind().kind)
 }
 
-/// Returns the events for failures, one for each reason. If `has_waited_long` is true, objects of a predecessor that
+/// Returns the events for failures, one for each reason, each with its cause. If `has_waited_long` is true, objects of a predecessor that
 /// are still being deleted are reported too.
-pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<PlannedEvent> {
-    let mut events: Vec<PlannedEvent> = Vec::new();
+pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(PlannedEvent, String)> {
+    let mut events: Vec<(PlannedEvent, String)> = Vec::new();
     for failure in &applied.failures {
         let is_told = match failure.problem {
             // A predecessor is gone after its grace period, unless its node is lost or a finalizer keeps it.
             ApplyError::StillThere => has_waited_long,
             // The watch will deliver the object, or another failure is the cause.
-            ApplyError::NotCached | ApplyError::NotTried => false,
+            ApplyError::NotCached | ApplyError::NotTried | ApplyError::Call(CallError::Away) => false,
             _ => true,
         };
         if !is_told {
@@ -386,18 +430,19 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
         }
         let (_, _, doing) = verbs(failure.action);
         let reason = failure_reason(failure);
-        if events.iter().all(|e| e.reason != reason) {
+        if events.iter().all(|(event, _)| event.reason != reason) {
             let message = format!(
                 "Error {doing}: {} {}: {}",
                 failure.kind.noun(),
                 failure.name,
                 failure.problem
             );
-            events.push(PlannedEvent {
+            let event = PlannedEvent {
                 warning: true,
                 reason,
                 message,
-            });
+            };
+            events.push((event, failure.cause()));
         }
     }
     events
@@ -407,7 +452,6 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<Plan
 mod tests {
     use super::*;
     use kube_follow::CallError;
-    use training_job::plan::ChildKind;
 
     fn event(message: &str) -> PlannedEvent {
         PlannedEvent {
@@ -482,7 +526,7 @@ mod tests {
         };
         let events = |has_waited_long| -> Vec<_> {
             let events = for_failures(&applied, has_waited_long).into_iter();
-            let told = events.map(|e| (e.warning, format!("{}: {}", e.reason, e.message)));
+            let told = events.map(|(e, _)| (e.warning, format!("{}: {}", e.reason, e.message)));
             told.collect()
         };
         let taken = "the name is taken by an object that this job does not control (it has no controller)";

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use kube::{Client, Resource};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use training_job::api::JobStatus;
 use training_job::job::Settings;
@@ -20,7 +19,7 @@ use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::metrics::Metrics;
 use super::operator::{Operator, Options};
-use super::reconciler::{JobReconciler, Reconciler};
+use super::reconciler::{FirstList, JobReconciler, Reconciler};
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
@@ -42,7 +41,7 @@ impl<J: TrainingJob> Caches<J> {
 
     /// Watches jobs, pods and services forever.
     pub async fn keep(&self) {
-        let listed = || watch::Sender::new(false);
+        let listed = FirstList::sender;
         tokio::join!(
             self.kind.watch(&self.operator.context, listed()),
             self.operator

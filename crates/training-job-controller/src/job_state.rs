@@ -1,6 +1,7 @@
 //! The state of a job that is kept between reconciles. It is only in memory: its loss costs a call, a duplicate event, or
 //! repeated work.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::cache::stored_job::StoredJob;
 
 use super::events;
 use super::metrics::WaitingJob;
+use super::quota_queue::Scope;
 use super::rate_limit::{CreateRate, PatchRate, RefusedChildren, WriteRate};
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, StatusWrite};
 
@@ -71,13 +73,18 @@ pub(super) struct JobState {
     /// The reason of the event about refused creates, such as FailedCreatePod, until the plan creates nothing or a create
     /// succeeds.
     pub(super) refusal: Option<String>,
-    /// The failure events that have been sent.
-    failure_events: Vec<PlannedEvent>,
+    /// The failure of the refused create, if a quota is exhausted: its extent. Unset together with `refusal`.
+    pub(super) quota: Option<Scope>,
+    /// The reasons and causes of the latest failures that have been reported.
+    reported_failures: VecDeque<(String, String)>,
     /// The reasons of the notices that have been sent.
     notice_reasons: Vec<String>,
     /// The planned events that were sent without a status write. The status does not show that they were sent.
     unstored_events: Vec<PlannedEvent>,
 }
+
+/// Maximum number of failures that are remembered, so that those that alternate are not reported again.
+const MAX_REPORTED_FAILURES: usize = 8;
 
 /// Time after which a job that waits for objects of a predecessor reports it. It is longer than pods usually take to end.
 const MAX_SILENT_WAIT: Duration = Duration::from_secs(120);
@@ -93,7 +100,7 @@ impl JobState {
     /// Removes the creates and patches from `plan` for which it is too early. Returns when the first of them is due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         if plan.creates() == 0 {
-            self.refusal = None;
+            (self.refusal, self.quota) = (None, None);
         }
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
@@ -102,10 +109,10 @@ impl JobState {
     }
 
     /// Records the created, patched and refused children.
-    pub(super) fn record(&mut self, applied: &Applied) {
+    pub(super) fn record(&mut self, applied: &Applied, namespace: &str) {
         if applied.has(Action::Create) || applied.has(Action::Adopt) {
             self.creates.record();
-            self.refusal = None;
+            (self.refusal, self.quota) = (None, None);
         }
         let refused = applied
             .failures
@@ -114,6 +121,9 @@ impl JobState {
         if let Some(failure) = refused {
             self.refusal = Some(events::failure_reason(failure));
         }
+        let mut failures = applied.failures.iter();
+        let lacking = failures.find(|failure| failure.is_refused_create() && failure.lacks_capacity());
+        self.quota = lacking.map(|f| f.scope(namespace)).or(self.quota.take());
         self.patches.record(&applied.done);
         self.refused.add(&applied.failures);
     }
@@ -135,15 +145,16 @@ impl JobState {
         let has_waited_long = self
             .waits_since
             .is_some_and(|since| since.elapsed() >= MAX_SILENT_WAIT);
-        let failures = events::for_failures(applied, has_waited_long);
-        let mut news: Vec<_> = failures
-            .iter()
-            .filter(|e| !self.failure_events.contains(e))
-            .cloned()
-            .collect();
-        if !applied.failures.is_empty() {
-            self.failure_events = failures;
+        let mut news = Vec::new();
+        for (event, cause) in events::for_failures(applied, has_waited_long) {
+            let reported = (event.reason.clone(), cause);
+            if !self.reported_failures.contains(&reported) {
+                self.reported_failures.push_back(reported);
+                news.push(event);
+            }
         }
+        let surplus = self.reported_failures.len().saturating_sub(MAX_REPORTED_FAILURES);
+        self.reported_failures.drain(..surplus);
         if plan.notices.is_empty() {
             self.notice_reasons.clear();
         }

@@ -65,6 +65,7 @@ mod missing_permissions;
 mod observe;
 mod operator;
 mod queue;
+mod quota_queue;
 mod rate_limit;
 mod reconcile;
 mod reconciler;
@@ -88,5 +89,6 @@ pub mod process;
 mod tests {
     pub(crate) mod log;
     mod reconcile;
+    mod recorder;
     pub(crate) mod toy;
 }

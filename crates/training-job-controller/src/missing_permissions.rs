@@ -1,9 +1,10 @@
-//! Reports the resources that the operator may not read, in one log line for all of them.
+//! Reports the resources that the operator may not read, and the statuses that it may not write, in one log line for all
+//! of them.
 //!
 //! Each resource has a watch of its own, and an operator without a role is denied all of them at the same time. A line for
 //! each resource and retry would hide the one cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ pub(super) struct MissingPermissions {
 
 #[derive(Default)]
 struct State {
-    /// The server's message for each resource that the operator may not read now.
-    denied: BTreeMap<String, String>,
+    /// The verbs and the server's message for each resource that is denied now.
+    denied: BTreeMap<String, (&'static str, String)>,
     /// True if all of them have been logged.
     is_logged: bool,
 }
@@ -37,10 +38,11 @@ impl MissingPermissions {
         }
     }
 
-    /// Records that the server denied a list or watch of the resource with this message.
-    pub(super) fn add(&self, resource: &str, message: &str) {
+    /// Records that the server denied these verbs on the resource with this message.
+    pub(super) fn add(&self, verbs: &'static str, resource: &str, message: &str) {
         let mut state = self.lock();
-        let old = state.denied.insert(resource.to_owned(), message.to_owned());
+        let denied = (verbs, message.to_owned());
+        let old = state.denied.insert(resource.to_owned(), denied);
         if old.is_none() {
             state.is_logged = false;
             drop(state);
@@ -48,11 +50,16 @@ impl MissingPermissions {
         }
     }
 
-    /// Records that the resource was listed.
+    /// Returns true if something is denied now.
+    pub(super) fn any(&self) -> bool {
+        !self.lock().denied.is_empty()
+    }
+
+    /// Records that the resource was listed or written.
     pub(super) fn remove(&self, resource: &str) {
         let mut state = self.lock();
         if state.denied.remove(resource).is_some() && state.denied.is_empty() {
-            tracing::info!("all resources can be read now");
+            tracing::info!("all permissions are there now");
         }
     }
 
@@ -67,16 +74,18 @@ impl MissingPermissions {
 
     fn log(&self) {
         let mut state = self.lock();
-        let Some(problem) = state.denied.values().next() else {
+        let Some((_, problem)) = state.denied.values().next() else {
             return;
         };
         if !state.is_logged {
             let resources: Vec<&str> = state.denied.keys().map(String::as_str).collect();
+            let verbs: BTreeSet<&str> = state.denied.values().map(|(verbs, _)| *verbs).collect();
+            let verbs: Vec<&str> = verbs.into_iter().collect();
             tracing::error!(
-                verbs = "list,watch",
+                verbs = verbs.join(","),
                 resources = resources.join(","),
                 problem,
-                "permissions are missing, so no jobs run; {}",
+                "permissions are missing, so jobs are not handled; {}",
                 self.remedy
             );
             state.is_logged = true;
@@ -104,30 +113,35 @@ mod tests {
     async fn all_denied_resources_are_logged_once_until_there_are_more() {
         let (log, _guard) = Log::start();
         let missing = MissingPermissions::new("apply the role".to_owned());
-        let deny = |resources: &[&str]| resources.iter().for_each(|r| missing.add(r, "forbidden"));
+        let deny = |resources: &[&str]| {
+            resources
+                .iter()
+                .for_each(|r| missing.add("list,watch", r, "forbidden"))
+        };
         deny(&["services", "pods"]);
         wait(&missing).await;
         deny(&["pods", "services"]);
         wait(&missing).await;
-        deny(&["toyjobs.example.com"]);
+        missing.add("patch", "toyjobs.example.com/status", "forbidden");
         wait(&missing).await;
-        for resource in ["pods", "services", "toyjobs.example.com"] {
+        for resource in ["pods", "services", "toyjobs.example.com/status"] {
             missing.remove(resource);
         }
         wait(&missing).await;
 
         let lines = log.lines();
         let resources: Vec<_> = lines.iter().map(|line| line["resources"].as_str()).collect();
-        let all = "pods,services,toyjobs.example.com";
+        let all = "pods,services,toyjobs.example.com/status";
         assert_eq!(resources, [Some("pods,services"), Some(all), None]);
         assert_eq!(
             lines[0]["message"],
-            "permissions are missing, so no jobs run; apply the role"
+            "permissions are missing, so jobs are not handled; apply the role"
         );
         assert_eq!(
             (&lines[0]["verbs"], &lines[0]["problem"]),
             (&"list,watch".into(), &"forbidden".into())
         );
-        assert_eq!(lines[2]["message"], "all resources can be read now");
+        assert_eq!(lines[1]["verbs"], "list,watch,patch");
+        assert_eq!(lines[2]["message"], "all permissions are there now");
     }
 }

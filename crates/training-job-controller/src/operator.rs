@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::join_all;
+use futures::future::{join_all, select_all};
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use kube_follow::CallTimeout;
-use kube_follow::DEFAULT_SILENCE_TIMEOUT;
+use kube_follow::{CallTimeout, DEFAULT_SILENCE_TIMEOUT, Gate};
 use training_job::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
 use training_job::plan::ChildKind;
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
@@ -28,10 +27,14 @@ use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
-use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::quota_queue::QuotaQueue;
+use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
 
 /// The time that calls in flight have to finish when the operator stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time after which a job is tried again whose kind lacks the right to list what it needs.
+const RECHECK_LISTS: Duration = Duration::from_secs(1);
 
 /// Options of an operator.
 #[derive(Clone)]
@@ -49,6 +52,8 @@ pub struct Options {
     /// Timeout of one API call; default 30 s. A call that takes longer is abandoned, and the next reconcile finds out
     /// whether it took effect.
     pub call_timeout: Duration,
+    /// The gate of the client, closed while the server is away; by default the client has none, and it is always open.
+    pub gate: Gate,
     /// Time without data after which a watch counts as dead and is restarted; default 130 s. The server is requested
     /// to end the watch a little earlier. An API server sends something each minute: a shorter timeout restarts
     /// healthy watches too, and only detects dead connections sooner.
@@ -72,6 +77,7 @@ impl Default for Options {
             concurrency: 16,
             calls: 16,
             call_timeout: CallTimeout::default().0,
+            gate: Gate::default(),
             watch_timeout: DEFAULT_SILENCE_TIMEOUT,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
@@ -95,7 +101,7 @@ impl Operator {
     /// Creates an operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
-        let calls = CallLimiter::new(options.calls, timeout);
+        let calls = CallLimiter::new(options.calls, timeout, options.gate);
         let context = Context {
             recorder: Recorder::new(client.clone(), calls.clone(), options.metrics.clone()),
             client,
@@ -109,6 +115,7 @@ impl Operator {
             calls,
             metrics: options.metrics,
             freed_capacity: FreedCapacity::default(),
+            quota_queue: QuotaQueue::default(),
             missing_permissions: MissingPermissions::new(options.permissions_remedy),
             finished_jobs: options.finished_jobs,
         };
@@ -144,16 +151,32 @@ impl Operator {
     /// reconcile. Calls that take longer than 10 s are abandoned.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
         let context = &self.context;
-        let mut listed = Vec::new();
+        // The lists that all jobs need, and those that each kind needs as well.
+        let mut common = Vec::new();
+        let mut of_kinds: Vec<Vec<watch::Receiver<FirstList>>> = Vec::new();
         let mut watches: Vec<Boxed<'_>> = Vec::new();
         for kind in &self.kinds {
-            let done = watch::Sender::new(false);
-            listed.push(done.subscribe());
+            let done = FirstList::sender();
+            of_kinds.push(vec![done.subscribe()]);
             watches.push(kind.watch(context, done));
         }
+        let gangs = context
+            .settings
+            .gang_scheduler
+            .as_ref()
+            .map(GangScheduler::pod_group);
         for child in self.child_kinds() {
-            let done = watch::Sender::new(false);
-            listed.push(done.subscribe());
+            let done = FirstList::sender();
+            match child {
+                ChildKind::Object(object) => {
+                    let all = of_kinds.iter_mut().zip(&self.kinds);
+                    let needs =
+                        |kind: &dyn Reconciler| gangs == Some(object) || kind.objects().contains(&object);
+                    all.filter(|(_, kind)| needs(&***kind))
+                        .for_each(|(lists, _)| lists.push(done.subscribe()));
+                }
+                ChildKind::Pod | ChildKind::Service => common.push(done.subscribe()),
+            }
             watches.push(match child {
                 ChildKind::Pod => Box::pin(self.watch_children::<PodRecord>(child, done)),
                 ChildKind::Service => Box::pin(self.watch_children::<ServiceRecord>(child, done)),
@@ -161,9 +184,22 @@ impl Operator {
             });
         }
         let lists = async {
-            for mut list in listed {
-                // The senders live as long as the watches, and these never end.
-                let _ = list.wait_for(|done| *done).await;
+            // The senders live as long as the watches, and these never end.
+            for list in &mut common {
+                let _ = list.wait_for(|list| *list == FirstList::Complete).await;
+            }
+            for list in of_kinds.clone().iter_mut().flatten() {
+                let _ = list.wait_for(|list| *list != FirstList::Pending).await;
+            }
+            let of_kind = |mut lists: Vec<watch::Receiver<FirstList>>| {
+                Box::pin(async move {
+                    for list in &mut lists {
+                        let _ = list.wait_for(|list| *list == FirstList::Complete).await;
+                    }
+                })
+            };
+            if !of_kinds.is_empty() {
+                select_all(of_kinds.iter().cloned().map(of_kind)).await;
             }
         };
         let work = async {
@@ -174,7 +210,7 @@ impl Operator {
                 () = lists => {},
             }
             self.ready.send_replace(true);
-            self.work(stop).await
+            self.work(stop, &of_kinds).await
         };
         let work = async {
             let end = work.await;
@@ -205,8 +241,13 @@ impl Operator {
     }
 
     /// Reconciles jobs until `stop` completes, then finishes the reconciles in progress. Returns the deadline for all
-    /// calls.
-    async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Instant {
+    /// calls. Jobs of kinds without all of their lists wait.
+    async fn work(
+        &self,
+        mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+        lists: &[Vec<watch::Receiver<FirstList>>],
+    ) -> Instant {
+        let is_known = |list: &watch::Receiver<FirstList>| *list.borrow() == FirstList::Complete;
         let mut reconciles = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -214,6 +255,11 @@ impl Operator {
                 () = &mut stop => break,
                 Some(key) = reconciles.next() => self.context.queue.done(&key),
                 (key, waited) = self.context.queue.next() => {
+                    if !lists.get(key.kind).is_some_and(|lists| lists.iter().all(is_known)) {
+                        self.context.queue.done(&key);
+                        self.context.queue.add_at(key, Instant::now() + RECHECK_LISTS);
+                        continue;
+                    }
                     reconciles.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
                             kind.reconcile(&self.context, &key, waited).await;

@@ -18,13 +18,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Service;
 use tokio::time::Instant;
 
 use kube_follow::backoff;
 use training_job::job::JobObject;
 use training_job::plan::{ChildKind, Plan};
 
-use super::steps::{Action, ApplyFailure, ChildAction};
+use super::steps::{Action, ApplyError, ApplyFailure, ChildAction};
 
 /// Consecutive reconciles that may create without a pause: the first of a job, and a few that replace lost children.
 const MAX_BURST_CREATES: u32 = 5;
@@ -78,6 +79,8 @@ pub(super) struct RefusedChildren {
     generation: Option<i64>,
     /// The time of the next try.
     retry_at: Option<Instant>,
+    /// True if a quota is exhausted, so that the job's own backoff applies.
+    lacks_capacity: bool,
     /// Number of consecutive refusals.
     times: u32,
 }
@@ -104,26 +107,31 @@ impl RefusedChildren {
             plan.create_services.clear();
             plan.create_pods.clear();
         }
+        let is_held_service = |service: &Service| {
+            let name = service.metadata.name.as_deref().unwrap_or_default();
+            is_held(ChildKind::Service, name)
+        };
+        if plan.create_services.iter().any(is_held_service) {
+            // Pods cannot find each other without it.
+            plan.create_pods.clear();
+        }
         plan.create_objects.retain(|object| !is_held_object(object));
         plan.patch_objects.retain(|patch| !is_held_object(&patch.object));
         plan.create_pods.retain(|pod| !is_held(ChildKind::Pod, &pod.name));
-        plan.create_services.retain(|service| {
-            !is_held(
-                ChildKind::Service,
-                service.metadata.name.as_deref().unwrap_or_default(),
-            )
-        });
+        plan.create_services.retain(|service| !is_held_service(service));
         let left = plan.creates() + plan.patch_objects.len();
         retry_at.filter(|_| left < wanted)
     }
 
-    /// Records the failures that are refusals of one child. A failure of all children is not recorded, because it
-    /// costs one call in each reconcile and may end at any time. Nor is a predecessor's child, because the watch
-    /// reports its deletion.
+    /// Records the failures that are refusals of one child, and those of a quota, which concern all. Another failure of all
+    /// children is not recorded, because it costs one call in each reconcile and may end at any time. Nor is a
+    /// predecessor's child, because the watch reports its deletion.
     pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
-        let refused = failures
-            .iter()
-            .filter(|f| f.action != Action::Delete && f.problem.refuses_child());
+        self.lacks_capacity = failures.iter().any(ApplyFailure::lacks_capacity);
+        let is_left = |f: &ApplyFailure| self.lacks_capacity && matches!(f.problem, ApplyError::NotTried);
+        let is_refused = |f: &&ApplyFailure| f.problem.refuses_child() || f.lacks_capacity() || is_left(f);
+        let refused = failures.iter().filter(|f| f.action != Action::Delete);
+        let refused = refused.filter(is_refused);
         let before = self.names.len();
         self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
         self.times = self.times.saturating_add(u32::from(self.names.len() > before));
@@ -132,7 +140,12 @@ impl RefusedChildren {
     /// Sets the time of the next try: the retry of the job, or the end of the children's own backoff if that is
     /// earlier. The failures of the job may have other causes.
     pub(super) fn set_retry_at(&mut self, again: Instant) {
-        self.retry_at = Some(again.min(Instant::now() + backoff(self.times, "")));
+        let own = Instant::now() + backoff(self.times, "");
+        self.retry_at = Some(if self.lacks_capacity {
+            again
+        } else {
+            again.min(own)
+        });
     }
 
     /// Returns true if any child waits for its next try.
@@ -175,48 +188,65 @@ impl WriteRate {
 /// The minimum interval between two patches of an object.
 const MIN_PATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The times of the last patches of one job's objects.
+/// The times of the last patches of one job's objects, and of its pods' labels. A pod needs a patch only after another client
+/// changed it, so the interval of its patches grows: two clients that want different labels must not keep the server busy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PatchRate {
-    last: BTreeMap<(ChildKind, String), Instant>,
+    last: BTreeMap<(ChildKind, String), (Instant, u32)>,
 }
 
 impl PatchRate {
-    /// Removes the patches from `plan` for which it is too early, and returns when the first of them is due.
+    fn interval(kind: ChildKind, times: u32) -> Duration {
+        match kind {
+            ChildKind::Pod => backoff(times, "").max(MIN_PATCH_INTERVAL),
+            ChildKind::Service | ChildKind::Object(_) => MIN_PATCH_INTERVAL,
+        }
+    }
+
+    /// Returns when the object may be patched again, if it is too early now.
+    fn due(&self, kind: ChildKind, name: &str) -> Option<Instant> {
+        let (last, times) = self.last.get(&(kind, name.to_owned()))?;
+        Some(*last + Self::interval(kind, *times)).filter(|due| *due > Instant::now())
+    }
+
+    /// Removes the patches from `plan` for which it is too early, and creates that would adopt a pod again. Returns when the
+    /// first of them is due.
     pub(super) fn defer_patches(&self, plan: &mut Plan) -> Option<Instant> {
-        let due = |object: &JobObject| {
-            let last = self.last.get(&(object.kind.into(), object.name().to_owned()))?;
-            Some(*last + MIN_PATCH_INTERVAL).filter(|due| *due > Instant::now())
-        };
-        let first = plan
-            .patch_objects
-            .iter()
-            .filter_map(|patch| due(&patch.object))
-            .min();
-        plan.patch_objects.retain(|patch| due(&patch.object).is_none());
+        if self.last.is_empty() {
+            return None;
+        }
+        let of_object = |object: &JobObject| self.due(object.kind.into(), object.name());
+        let patches = plan.patch_objects.iter().map(|patch| of_object(&patch.object));
+        let pods = plan.create_pods.iter();
+        let pods = pods.map(|pod| self.due(ChildKind::Pod, &pod.name));
+        let first = patches.chain(pods).flatten().min();
+        plan.patch_objects
+            .retain(|patch| of_object(&patch.object).is_none());
+        plan.create_pods
+            .retain(|pod| self.due(ChildKind::Pod, &pod.name).is_none());
         first
     }
 
-    /// Records the patches among the completed actions.
+    /// Records the patches and adoptions among the completed actions.
     pub(super) fn record(&mut self, done: &[ChildAction]) {
         let now = Instant::now();
-        self.last.retain(|_, last| *last + MIN_PATCH_INTERVAL > now);
-        for patched in done.iter().filter(|done| done.action == Action::Patch) {
-            let names = patched
-                .names
-                .iter()
-                .map(|name| ((patched.kind, name.clone()), now));
-            self.last.extend(names);
+        // The interval grows only while patches follow each other.
+        self.last
+            .retain(|(kind, _), (last, times)| *last + 2 * Self::interval(*kind, *times) > now);
+        let patched = done.iter().filter(|done| {
+            done.action == Action::Patch || (done.action, done.kind) == (Action::Adopt, ChildKind::Pod)
+        });
+        for (kind, name) in patched.flat_map(|done| done.names.iter().map(|name| (done.kind, name.clone()))) {
+            let (last, times) = self.last.entry((kind, name)).or_insert((now, 0));
+            (*last, *times) = (now, *times + 1);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Service;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::super::steps::ApplyError;
     use super::*;
     use training_job::job::ObjectKind;
     use training_job::plan::{ObjectPatch, PlannedPod};
@@ -347,19 +377,14 @@ mod tests {
         );
         let due = Instant::now() + Duration::from_millis(400);
         refused.set_retry_at(due);
-        assert_eq!(held(&mut refused, 1), (Some(due), "bca".to_owned()));
+        // The pod waits as well, because it may need the service.
+        assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
         let mut others = Plan {
             create_services: vec![service("c")],
             ..Plan::default()
         };
         assert_eq!(refused.defer_creates(Some(1), &mut others), None);
         assert!(refused.is_waiting());
-        refused.add(&[ApplyFailure {
-            kind: ChildKind::Pod,
-            ..failure("a", ApplyError::NameTaken(None))
-        }]);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
         let mut edited = refused.clone();
         assert_eq!(held(&mut edited, 2), all());
         assert!(!edited.is_waiting());

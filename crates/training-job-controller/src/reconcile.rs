@@ -1,5 +1,6 @@
 //! Reconciling one job: observe, validate, plan, apply, report.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tracing::{Instrument, Span};
 
 use training_job::api::{ConditionType, JobStatus};
 use training_job::job::{ObjectKind, TrainingJob, object_kinds};
-use training_job::plan::observed::Observed;
+use training_job::plan::observed::{NameHolder, Observed};
 use training_job::plan::{self, Plan};
 
 use super::apply::Applier;
@@ -25,9 +26,10 @@ use super::hook_panic::HookPanic;
 use super::job_state::JobState;
 use super::metrics::ErrorReason;
 use super::queue::Key;
-use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::rate_limit::RefusedChildren;
+use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
 use super::requeue::{self, MAX_SLEEP, Next, Problem};
-use super::steps::Applied;
+use super::steps::{Action, Applied};
 use super::validate::Validated;
 
 /// Time until a finished job is offered again after too many were waiting.
@@ -49,6 +51,8 @@ impl<J: TrainingJob> JobReconciler<J> {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(cached) = self.jobs().get(&name) else {
             context.freed_capacity.set_waiting(key, false);
+            let next = context.quota_queue.record(key, None, false);
+            next.into_iter().for_each(|next| context.queue.add(next));
             return;
         };
         let span = tracing::info_span!(
@@ -89,12 +93,12 @@ impl<J: TrainingJob> JobReconciler<J> {
             }
         };
         let failed = match &next {
-            Next::Failed(problem, _) => {
+            Next::Failed(problem, _) if !problem.is_away => {
                 let reason = problem.reason;
                 context.metrics.reconcile_failed(J::FRAMEWORK.name, reason);
                 true
             }
-            Next::Done(_) | Next::Now => false,
+            Next::Failed(..) | Next::Done(_) | Next::Now => false,
         };
         let duration = started.elapsed();
         Span::current().record("duration_ms", millis(duration));
@@ -170,37 +174,58 @@ impl<J: TrainingJob> JobReconciler<J> {
 
         // Plan.
         let mut plan = reconcile.plan(&observation.children);
+        let mut read = BTreeMap::new();
+        if !plan.unread.is_empty() {
+            let reader = Applier::new(context, job, None, false);
+            read = match reader.read_pods(&plan.unread).await {
+                Ok(read) => read,
+                Err(error) => return Next::Failed(error.into(), Some(Instant::now() + MAX_SLEEP)),
+            };
+            plan = reconcile.plan_with(&read);
+        }
         context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
         reconcile.record_wait(&observation.children);
         if plan.delete_job {
             return reconcile.delete_job().await;
+        }
+        if context.quota_queue.is_in_turn(key) {
+            reconcile.state.refused = RefusedChildren::default();
         }
         let deferred = reconcile.state.defer_creates(job.meta().generation, &mut plan);
 
         // Apply.
         let acted = plan.changes_children();
         let mut applied = if acted {
-            let applier = Applier::new(context, job, reconcile.validated.topology());
+            let was_refused = reconcile.state.refusal.is_some();
+            let applier = Applier::new(context, job, reconcile.validated.topology(), was_refused);
             applier.apply(&plan, &reconcile.validated).await
         } else {
             Applied::default()
         };
         applied.acted = acted;
         applied.deferred = deferred;
-        reconcile.state.record(&applied);
+        reconcile.state.record(&applied, &key.namespace);
+        let since = reconcile.stored_status.waiting_since.as_ref();
+        let since = since.map_or_else(|| context.clock.now(), |time| time.0);
+        let refused = reconcile.state.quota.clone().map(|scope| (scope, since));
+        let next = context
+            .quota_queue
+            .record(key, refused, applied.has(Action::Create));
+        next.into_iter().for_each(|next| context.queue.add(next));
 
         // Report the current state, which includes our own writes.
-        let mut next_plan = if acted {
-            reconcile.plan(&context.observe(job))
-        } else {
-            plan
-        };
+        let mut next_plan = if acted { reconcile.plan_with(&read) } else { plan };
+        let is_unread = !next_plan.unread.is_empty();
+        if is_unread {
+            next_plan = Plan::default();
+        }
         if let Some(reason) = reconcile.state.refusal.clone() {
-            next_plan.report_refusal(&reconcile.stored_status, &reason);
+            next_plan.report_refusal(&reconcile.stored_status, &reason, context.clock.now());
         }
         let written = reconcile.write_status(&next_plan).await;
         reconcile.send_events(&applied, &next_plan, &written);
         match requeue::decide(context, &applied, &next_plan, written) {
+            Next::Done(_) if is_unread => Next::Now,
             Next::Done(due) if !is_offered => {
                 let again = Instant::now() + OFFER_AGAIN;
                 Next::Done(Some(due.map_or(again, |due| due.min(again))))
@@ -226,6 +251,15 @@ impl<J: TrainingJob> Reconcile<'_, J> {
         }
     }
 
+    /// Plans from the current children, and from the holders of the names that have been read.
+    fn plan_with(&self, read: &BTreeMap<String, NameHolder>) -> Plan {
+        let mut children = self.context.observe(self.job);
+        if !read.is_empty() {
+            Arc::make_mut(&mut children).read.clone_from(read);
+        }
+        self.plan(&children)
+    }
+
     fn plan(&self, children: &Observed) -> Plan {
         let now = self.context.clock.now();
         self.validated
@@ -246,7 +280,7 @@ impl<J: TrainingJob> Reconciler for JobReconciler<J> {
         object_kinds::<J>()
     }
 
-    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a> {
+    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<FirstList>) -> Boxed<'a> {
         Box::pin(async move {
             let handle = |event| self.on_job_event(context, event, &listed);
             let client = context.client.clone();

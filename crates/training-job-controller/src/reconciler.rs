@@ -16,6 +16,37 @@ use super::job_state::JobState;
 use super::metrics::Metrics;
 use super::queue::Key;
 
+/// The first list of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstList {
+    Pending,
+    /// The operator may not list the resource.
+    Denied,
+    Complete,
+}
+
+impl FirstList {
+    pub(super) fn sender() -> watch::Sender<Self> {
+        watch::Sender::new(Self::Pending)
+    }
+
+    /// Records that the list is complete.
+    pub(super) fn complete(list: &watch::Sender<Self>) {
+        list.send_replace(Self::Complete);
+    }
+
+    /// Records that the server denied the list. A resource that was listed before is known.
+    pub(super) fn deny(list: &watch::Sender<Self>) {
+        list.send_if_modified(|list| {
+            let is_first = *list == Self::Pending;
+            if is_first {
+                *list = Self::Denied;
+            }
+            is_first
+        });
+    }
+}
+
 /// Reconciles the jobs of one kind, independent of its Rust type.
 pub(super) trait Reconciler: Send + Sync {
     /// The name of the kind, as in owner references.
@@ -24,8 +55,8 @@ pub(super) trait Reconciler: Send + Sync {
     fn controller(&self) -> &'static str;
     /// The kinds of objects that its jobs have in addition to pods and services.
     fn objects(&self) -> Vec<ObjectKind>;
-    /// Watches the jobs forever, and sets `listed` to true when the first list is complete.
-    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a>;
+    /// Watches the jobs forever, and records the state of the first list.
+    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<FirstList>) -> Boxed<'a>;
     /// Reconciles one job, and queues it again if another reconcile is due. `waited` is the time that it spent in the
     /// queue.
     fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a>;
@@ -62,7 +93,9 @@ impl<J: TrainingJob> JobReconciler<J> {
 
     /// Removes the state and children of a deleted job.
     pub(super) fn forget(&self, context: &Context, namespace: &str, uid: &str) {
-        self.states().remove(uid);
+        if self.states().remove(uid).is_some() {
+            context.metrics.deleted(J::FRAMEWORK.name, namespace);
+        }
         context.children().forget(namespace, uid);
     }
 }

@@ -32,6 +32,11 @@ const COLLECT_COUNTS_LATENCIES: u32 = 20;
 /// The maximum, independent of recent latency, because a single slow call is not representative.
 const MAX_COLLECT_COUNTS: Duration = Duration::from_secs(10);
 
+/// Returns the resource of a kind's status, as in a role.
+fn status_resource<J: TrainingJob>() -> String {
+    format!("{}.{}/status", J::plural(&()), J::group(&()))
+}
+
 impl<J: TrainingJob> Reconcile<'_, J> {
     /// Writes the plan's status if it changed and the write is due.
     ///
@@ -72,10 +77,17 @@ impl<J: TrainingJob> Reconcile<'_, J> {
                 return Ok(StatusWrite::Refused);
             }
             Err(error) => {
+                if error.code() == Some(403) {
+                    let missing = &context.missing_permissions;
+                    missing.add("patch", &status_resource::<J>(), &error.to_string());
+                }
                 self.state.uncertain = Uncertain::after_error(&error, job);
                 return Err(error);
             }
         };
+        if context.missing_permissions.any() {
+            context.missing_permissions.remove(&status_resource::<J>());
+        }
         let changed = answer.meta().resource_version != job.meta().resource_version;
         if changed {
             let meta = job.meta();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_follow::{CallError, backoff, millis};
+use kube_follow::{CallError, millis};
 use tokio::time::Instant;
 
 use training_job::plan::Plan;
@@ -35,6 +35,8 @@ pub(super) struct Problem {
     pub(super) reason: ErrorReason,
     /// The delay before the next call that the server requested, if any.
     retry_after: Option<Duration>,
+    /// True if the server is away. The next call waits until it is back, so that the job needs no backoff.
+    pub(super) is_away: bool,
 }
 
 impl Problem {
@@ -43,6 +45,7 @@ impl Problem {
             text: text.into(),
             reason,
             retry_after: None,
+            is_away: false,
         }
     }
 }
@@ -53,6 +56,18 @@ impl From<CallError> for Problem {
             text: error.to_string(),
             reason: Answer::from(&error).error_reason(),
             retry_after: error.retry_after(),
+            is_away: matches!(error, CallError::Away),
+        }
+    }
+}
+
+impl From<ApplyError> for Problem {
+    fn from(error: ApplyError) -> Self {
+        Self {
+            text: error.to_string(),
+            reason: error.error_reason(),
+            retry_after: error.retry_after(),
+            is_away: error.is_away(),
         }
     }
 }
@@ -89,6 +104,7 @@ pub(super) fn decide(
                     .iter()
                     .filter_map(|f| f.problem.retry_after())
                     .max(),
+                is_away: failure.problem.is_away(),
             };
             Next::Failed(problem, due)
         }
@@ -119,11 +135,21 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
             state.succeeded();
             context.queue.add(key.clone());
         }
+        Next::Failed(problem, _) if problem.is_away => {
+            tracing::debug!(
+                kind,
+                namespace = key.namespace,
+                job = key.name,
+                "waits for the API server"
+            );
+            context.queue.add(key.clone());
+        }
         Next::Failed(problem, due) => {
             let now = Instant::now();
             state.failures = state.failures.saturating_add(1);
             state.blocked_until = problem.retry_after.map(|wait| now + wait);
-            let wait = backoff(state.failures, key).max(problem.retry_after.unwrap_or_default());
+            let wait = context.quota_queue.pause(key, state.failures);
+            let wait = wait.max(problem.retry_after.unwrap_or_default());
             tracing::warn!(
                 kind,
                 namespace = key.namespace,

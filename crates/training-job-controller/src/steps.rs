@@ -13,6 +13,10 @@ use super::answers::Answer;
 use super::cache::children::OwnerRef;
 use super::cache::stored_job::StoredJob;
 use super::metrics::ErrorReason;
+use super::quota_queue::Scope;
+
+/// The words in the API server's response to a service for which there is no cluster IP.
+const RANGE_IS_FULL: &str = "range is full";
 
 /// Result of observe: the job and its children from the caches.
 pub(super) struct Observation<J> {
@@ -143,7 +147,31 @@ impl ApplyFailure {
             ApplyError::Call(error) => error.code() != Some(429) && Answer::from(error) != Answer::Unknown,
             _ => false,
         };
-        self.action == Action::Create && is_refused
+        self.action == Action::Create && (is_refused || self.lacks_capacity())
+    }
+
+    /// Returns true if a quota or the range of cluster IPs is exhausted. Only the text of the response shows it.
+    pub(super) fn lacks_capacity(&self) -> bool {
+        let ApplyError::Call(error) = &self.problem else {
+            return false;
+        };
+        let text = error.to_string();
+        let is_conflict = error.code() == Some(409) && text.contains("resourcequotas");
+        is_conflict || text.contains("exceeded quota") || text.contains(RANGE_IS_FULL)
+    }
+
+    /// Returns the extent of the limit that refuses the child of a job in this namespace.
+    pub(super) fn scope(&self, namespace: &str) -> Scope {
+        let is_cluster_wide = self.problem.to_string().contains(RANGE_IS_FULL);
+        let namespace = if is_cluster_wide { "" } else { namespace };
+        (namespace.to_owned(), self.kind)
+    }
+
+    /// Returns the cause of the failure, without the name of the child and without numbers. Replicas that are refused for the
+    /// same cause one after the other have the same text.
+    pub(super) fn cause(&self) -> String {
+        let text = self.problem.to_string().replace(&self.name, "");
+        text.chars().filter(|c| !c.is_ascii_digit()).collect()
     }
 }
 
@@ -154,6 +182,11 @@ impl ApplyError {
             Self::Call(error) => error.retry_after(),
             _ => None,
         }
+    }
+
+    /// Returns true if the server is away.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, Self::Call(CallError::Away))
     }
 
     /// Returns the reason of a reconcile that failed with this error.

@@ -27,7 +27,6 @@ impl<J: TrainingJob> Reconcile<'_, J> {
         let delete = api.delete(&name, &params);
         match context.calls.call(Urgency::Children, uid, 0, delete).await {
             Ok(_) => {
-                context.metrics.deleted(J::FRAMEWORK.name, &namespace);
                 let event = PlannedEvent {
                     warning: false,
                     reason: reasons::SUCCESSFUL_DELETE_JOB.to_owned(),

@@ -1,5 +1,6 @@
 //! Passes the events of the watches to the caches, and queues the jobs that they concern.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::{Api, Resource};
@@ -20,7 +21,8 @@ use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::operator::Operator;
 use super::queue::Key;
-use super::reconciler::JobReconciler;
+use super::quota_queue::QUOTA_DELAY;
+use super::reconciler::{FirstList, JobReconciler};
 
 /// Time for which changes of a job's children are collected before the job is reconciled, because many change
 /// together.
@@ -40,7 +42,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         &self,
         context: &Context,
         event: Event<StoredJob<J>>,
-        listed: &watch::Sender<bool>,
+        listed: &watch::Sender<FirstList>,
     ) {
         match event {
             Event::ListStarted => self.jobs().list_started(),
@@ -56,7 +58,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                 let gone = self.jobs().list_done();
                 gone.iter()
                     .for_each(|((namespace, _), uid)| self.forget(context, namespace, uid));
-                listed.send_replace(true);
+                FirstList::complete(listed);
             }
             Event::Applied(job) => {
                 let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
@@ -69,9 +71,10 @@ impl<J: TrainingJob> JobReconciler<J> {
             }
             Event::Bookmark(version) => self.jobs().bookmark(version),
             // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
-            // kinds.
-            Event::Absent => drop(listed.send_replace(true)),
-            Event::Forbidden(_) | Event::Failed => {}
+            // kinds, also while it may not list those of this kind.
+            Event::Absent => FirstList::complete(listed),
+            Event::Forbidden(_) => FirstList::deny(listed),
+            Event::Failed => {}
         }
     }
 
@@ -89,9 +92,8 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 impl Operator {
-    /// Watches one kind of children of all kinds of jobs forever, and sets `listed` to true when the first list is
-    /// complete.
-    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
+    /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
+    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<FirstList>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
         let notifies_gangs = child == ChildKind::Pod
@@ -100,11 +102,23 @@ impl Operator {
                 Some(GangScheduler::Coscheduling(_))
             );
         let handle = |event: Event<PartialChild<C>>| {
-            if notifies_gangs && frees_capacity(&event) {
+            let mut freed = BTreeSet::new();
+            if notifies_gangs || !self.context.quota_queue.is_empty() {
+                freed.extend(self.frees_capacity(child, &event));
+            }
+            if notifies_gangs && !freed.is_empty() {
                 let due = self.context.freed_capacity.pod_finished(self.context.clock.now());
                 due.into_iter().for_each(|key| self.context.queue.add(key));
             }
+            let is_list_done = matches!(event, Event::ListDone);
             let owners = self.on_child_event(child, event, &listed);
+            if is_list_done {
+                freed.extend(owners.iter().map(|owner| owner.namespace.clone()));
+            }
+            let in_turn = freed
+                .iter()
+                .flat_map(|namespace| self.context.quota_queue.freed(namespace, child));
+            in_turn.for_each(|key| self.context.queue.add_at(key, Instant::now() + QUOTA_DELAY));
             for owner in owners {
                 let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
                 if let Some(kind) = kind {
@@ -134,7 +148,7 @@ impl Operator {
         &self,
         kind: ChildKind,
         event: Event<PartialChild<C>>,
-        listed: &watch::Sender<bool>,
+        listed: &watch::Sender<FirstList>,
     ) -> Vec<OwnerRef> {
         let mut children = self.context.children();
         match event {
@@ -142,7 +156,7 @@ impl Operator {
             Event::ListPage(version) => children.list_page(kind, version),
             Event::Listed(object) => return children.listed::<C>(kind, &object),
             Event::ListDone => {
-                listed.send_replace(true);
+                FirstList::complete(listed);
                 return children.list_done::<C>(kind);
             }
             Event::Applied(object) => return children.applied::<C>(kind, &object),
@@ -150,17 +164,23 @@ impl Operator {
             Event::Bookmark(version) => children.bookmark(kind, version),
             // No objects exist while their kind is not installed. For a built-in kind, a missing resource proves
             // nothing, because a proxy between the server and this operator may have sent the response.
-            Event::Absent if !kind.object_kind().is_built_in() => drop(listed.send_replace(true)),
-            Event::Absent | Event::Forbidden(_) | Event::Failed => {}
+            Event::Absent if !kind.object_kind().is_built_in() => FirstList::complete(listed),
+            Event::Forbidden(_) => FirstList::deny(listed),
+            Event::Absent | Event::Failed => {}
         }
         Vec::new()
     }
-}
 
-fn frees_capacity<C: Child>(event: &Event<PartialChild<C>>) -> bool {
-    match event {
-        Event::Deleted(_) => true,
-        Event::Applied(child) => child.record().has_ended(),
-        _ => false,
+    /// Returns the namespace in which a child no longer occupies capacity because of this event, if any.
+    fn frees_capacity<C: Child>(&self, kind: ChildKind, event: &Event<PartialChild<C>>) -> Option<String> {
+        let child = match event {
+            Event::Deleted(child) => child,
+            Event::Applied(child) | Event::Listed(child) => {
+                let ends = child.record().has_ended() && self.context.children().is_active(kind, child);
+                Some(child).filter(|_| ends)?
+            }
+            _ => return None,
+        };
+        child.meta().namespace.clone()
     }
 }

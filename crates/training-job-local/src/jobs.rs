@@ -19,7 +19,7 @@ use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
 use crate::cluster::LocalCluster;
 use crate::data::{DataDirectory, Objects};
-use crate::progress::{Progress, namespace_of};
+use crate::progress::{Progress, SIDECAR_GRACE_PERIOD, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
 use crate::{DataError, RunError, ServerError};
 
@@ -164,6 +164,7 @@ impl Jobs {
     fn options(&self) -> Options {
         let mut options = Options::default();
         options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
+        options.settings.sidecar_grace_seconds = SIDECAR_GRACE_PERIOD.as_secs().cast_signed();
         options.settings.accelerators = Arc::new(self.accelerators.clone());
         options.finished_jobs.clone_from(&self.finished_jobs);
         options

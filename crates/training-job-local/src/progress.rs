@@ -1,8 +1,9 @@
 //! The progress of jobs and their replicas, as far as it shows the end of a run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -10,6 +11,9 @@ use training_job::api::labels::{Keys, OPERATOR_NAME};
 use training_job::api::{ConditionStatus, ConditionType, JobStatus};
 
 use super::RunEvent;
+
+/// The default time that sidecars have after the end of a job. It is shorter than in a cluster because a user waits.
+pub(super) const SIDECAR_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
 /// The reasons of containers that wait forever: there are no images, and no more objects are created.
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
@@ -22,6 +26,8 @@ pub(super) struct Progress {
     /// The keys of the labels of each controller's jobs.
     keys: BTreeMap<&'static str, Keys>,
     jobs: BTreeMap<Name, JobStatus>,
+    /// The time that sidecars have after the end of the jobs.
+    sidecar_grace_period: Duration,
     /// The replicas whose pods exist.
     replicas: BTreeMap<Name, Replica>,
 }
@@ -31,6 +37,8 @@ struct Replica {
     job: Name,
     /// True if its pod has ended and is not being deleted.
     has_ended: bool,
+    /// True if one of its containers has ended while another one runs, and its pod is not being deleted.
+    has_sidecar: bool,
     /// The reason that it can never start on this machine, if any.
     dead_end: Option<String>,
 }
@@ -40,6 +48,7 @@ impl Progress {
         Self {
             keys,
             jobs: BTreeMap::new(),
+            sidecar_grace_period: SIDECAR_GRACE_PERIOD,
             replicas: BTreeMap::new(),
         }
     }
@@ -48,6 +57,12 @@ impl Progress {
     pub(super) fn add_job(&mut self, job: &DynamicObject) {
         let name = (namespace_of(job), job.name_any());
         self.jobs.insert(name, JobStatus::default());
+        let field = "sidecarGracePeriodSeconds";
+        let annotation = job.annotations().get(&Keys::DEFAULT.annotation_of(field));
+        let own = job.data["spec"]["runPolicy"][field].as_u64();
+        let own = own.or_else(|| annotation?.trim().parse().ok());
+        let own = own.map(Duration::from_secs);
+        self.sidecar_grace_period = self.sidecar_grace_period.max(own.unwrap_or_default());
     }
 
     /// Records a job's status. Returns an event for each condition that has become true.
@@ -84,6 +99,7 @@ impl Progress {
                 job: (namespace, job),
                 has_ended: matches!(phase, Some("Succeeded" | "Failed"))
                     && pod.metadata.deletion_timestamp.is_none(),
+                has_sidecar: runs_in_part(pod) && pod.metadata.deletion_timestamp.is_none(),
                 dead_end: dead_end.clone(),
             };
             self.replicas.insert(name, replica);
@@ -103,6 +119,16 @@ impl Progress {
         self.replicas
             .values()
             .all(|replica| replica.has_ended || !finished(replica))
+    }
+
+    /// Returns the time that remaining replicas may take: more if they run because of sidecars that finish their work.
+    /// The operator ends those that take too long.
+    pub(super) fn grace_period(&self, of_others: Duration) -> Duration {
+        let works = self.replicas.values().any(|replica| replica.has_sidecar);
+        match works {
+            true => of_others + self.sidecar_grace_period,
+            false => of_others,
+        }
     }
 
     pub(super) fn all_succeeded(&self) -> bool {
@@ -149,11 +175,40 @@ impl Progress {
     }
 }
 
+/// Returns true if a container of the pod has ended and another one runs.
+fn runs_in_part(pod: &Pod) -> bool {
+    let containers = || {
+        pod.status
+            .iter()
+            .flat_map(|status| status.container_statuses.iter().flatten())
+    };
+    let mut states = containers().filter_map(|container| container.state.as_ref());
+    let has_ended = states.any(|state| state.terminated.is_some());
+    let mut states = containers().filter_map(|container| container.state.as_ref());
+    has_ended && states.any(|state| state.running.is_some())
+}
+
 fn dead_end(pod: &Pod) -> Option<String> {
-    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
-    let mut waiting = containers.filter_map(|c| c.state.as_ref()?.waiting.as_ref());
+    let containers = || {
+        pod.status
+            .iter()
+            .flat_map(|status| status.container_statuses.iter().flatten())
+    };
+    if let Some(missing) = containers().find_map(missing_program) {
+        return Some(missing);
+    }
+    let mut waiting = containers().filter_map(|c| c.state.as_ref()?.waiting.as_ref());
     let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
     Some(dead.message.clone().unwrap_or_default())
+}
+
+/// Returns the cause if a container waits for a restart after its program could not be started. On one machine a
+/// restart changes nothing.
+fn missing_program(container: &ContainerStatus) -> Option<String> {
+    container.state.as_ref()?.waiting.as_ref()?;
+    let end = container.last_state.as_ref()?.terminated.as_ref()?;
+    let is_missing = end.container_id.is_none() && matches!(end.exit_code, 126 | 127);
+    is_missing.then(|| end.message.clone().unwrap_or_default())
 }
 
 pub(crate) fn namespace_of(job: &impl ResourceExt) -> String {

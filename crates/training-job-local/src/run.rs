@@ -114,8 +114,8 @@ enum RunStage {
     Running {
         node: Node,
         operator: AbortOnDrop,
-        /// Set when all jobs have ended: the time at which the remaining replicas are stopped.
-        stop_at: Option<Instant>,
+        /// The time at which all jobs had ended. The remaining replicas are stopped some time later.
+        ended_at: Option<Instant>,
     },
     /// Resolves to the pods that are left.
     Stopping(BoxFuture<'static, Vec<Pod>>),
@@ -137,7 +137,7 @@ impl Run {
             stage: RunStage::Running {
                 node,
                 operator: AbortOnDrop(tokio::spawn(operator.run())),
-                stop_at: None,
+                ended_at: None,
             },
             changes,
             output,
@@ -181,11 +181,13 @@ impl Run {
             if let Some(event) = self.waiting.pop_front() {
                 return Some(event);
             }
+            let mut stop_at = None;
             match &mut self.stage {
-                RunStage::Running { stop_at, .. } => {
-                    if stop_at.is_none() && self.progress.all_jobs_ended_or_stuck() {
-                        *stop_at = Some(Instant::now() + MAX_GRACE_PERIOD);
+                RunStage::Running { ended_at, .. } => {
+                    if ended_at.is_none() && self.progress.all_jobs_ended_or_stuck() {
+                        *ended_at = Some(Instant::now());
                     }
+                    stop_at = ended_at.map(|at| at + self.progress.grace_period(MAX_GRACE_PERIOD));
                     let all_ended =
                         stop_at.is_some() && self.progress.all_replicas_ended() && self.output.is_empty();
                     if all_ended || stop_at.is_some_and(|at| at <= Instant::now()) {
@@ -198,14 +200,14 @@ impl Run {
             }
             let stage = async {
                 match &mut self.stage {
-                    RunStage::Running {
-                        stop_at: Some(at), ..
-                    } => {
-                        sleep_until(*at).await;
-                        None
-                    }
                     RunStage::Stopping(stopping) => Some(stopping.await),
-                    RunStage::Running { .. } | RunStage::Ended => std::future::pending().await,
+                    RunStage::Running { .. } | RunStage::Ended => match stop_at {
+                        Some(at) => {
+                            sleep_until(at).await;
+                            None
+                        }
+                        None => std::future::pending().await,
+                    },
                 }
             };
             tokio::select! {

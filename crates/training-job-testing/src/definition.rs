@@ -30,6 +30,7 @@ use super::{jobs, rendered, status};
 ///   they are called again.
 /// * The status is read as it was written: the first readable job of the folder gets a status in which every field is
 ///   set. [`status`](TrainingJob::status) must return what [`encode_status`](TrainingJob::encode_status) was given.
+/// * A definition that is too large for client-side `kubectl apply` is a warning on standard error.
 ///
 /// Returns the errors that `validate` reports and no rule does, as `file: field: text`, or `file (job): field: text` if
 /// a file has several jobs. Such an error is allowed: the operator reports it later. But a rule that never rejects the
@@ -59,6 +60,9 @@ use super::{jobs, rendered, status};
 /// If a check fails, with all findings; if the folder has no job; if a file cannot be read.
 pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> Vec<String> {
     let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
+    if let Some(warning) = admission::size_warning(&definition) {
+        eprintln!("warning: {warning}");
+    }
     let mut found = costs(&definition);
     let files = jobs::read::<J>(&base.as_ref().join(jobs), jobs);
     assert!(!files.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));

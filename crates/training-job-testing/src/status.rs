@@ -113,6 +113,7 @@ fn full<J: TrainingJob>() -> JobStatus {
         restart_count: 4,
         ready: "2/3".to_owned(),
         waiting_reason: "Unschedulable".to_owned(),
+        waiting_since: Some(time(5)),
         failure: Some(FailureRecord {
             summary: "worker-1: exit 137 (OOMKilled)".to_owned(),
             reason: "OOMKilled".to_owned(),

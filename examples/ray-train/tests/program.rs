@@ -100,7 +100,11 @@ async fn a_job_runs_in_a_cluster() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("CRDs: 1 of 1 current\n"), "{text}");
     assert!(text.contains("warning: 0 of 2 pods are ready; "), "{text}");
-    assert!(text.ends_with("errors: 0, warnings: 1\n"), "{text}");
+    assert!(
+        text.contains("error: no process holds it, so no jobs run; "),
+        "{text}"
+    );
+    assert!(text.ends_with("errors: 1, warnings: 1\n"), "{text}");
     let flags = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
     let operator = plane.spawn(Program::new(PROGRAM).args(flags).env("KUBECONFIG", &kubeconfig));
 

@@ -45,9 +45,12 @@ pub struct Status<R> {
     /// The number of running replicas and of all replicas, such as `2/3`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ready: String,
-    /// The reason why no replica runs although the job is active, in one word.
+    /// The reason why an active job waits, in one word.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub waiting_reason: String,
+    /// The time since when the job waits for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
     /// The latest failure that restarted replicas or ended the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
@@ -150,6 +153,7 @@ impl<R: RoleStatusEntry> Status<R> {
             restart_count: Some(job.restart_count).filter(|count| *count != 0),
             ready: job.ready.clone(),
             waiting_reason: job.waiting_reason.clone(),
+            waiting_since: job.waiting_since.clone(),
             failure: job.failure.clone(),
             failure_history: job.failure_history.clone(),
             recovery: job.recovery.clone(),
@@ -175,6 +179,7 @@ impl<'de, R: RoleStatusEntry> Deserialize<'de> for Status<R> {
             restart_count: part(&value, "restartCount"),
             ready: part(&value, "ready"),
             waiting_reason: part(&value, "waitingReason"),
+            waiting_since: part(&value, "waitingSince"),
             failure: part(&value, "failure"),
             failure_history: items(&value["failureHistory"]),
             recovery: part(&value, "recovery"),

@@ -15,7 +15,7 @@ use training_job::{
 };
 
 use crate::roles::{LAUNCHER, WORKER};
-use crate::{environment, objects, settings};
+use crate::{environment, objects, settings, ssh};
 
 /// A job that `mpirun` starts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -165,6 +165,7 @@ fn unusual_container<'t>(topology: &'t Topology<'_>) -> Option<&'t str> {
 
 impl TrainingJob for MPIJob {
     const FRAMEWORK: Framework = Framework::new("mpi", "mpijob-controller")
+        .aliases(&["horovod"])
         .first_container()
         .no_port()
         .env_main_container_only()
@@ -179,10 +180,12 @@ impl TrainingJob for MPIJob {
             ],
         )
         .objects(&[
-            ObjectDefinition::new(objects::ACCOUNT),
-            ObjectDefinition::new(objects::CONFIG),
-            ObjectDefinition::new(objects::ROLE),
-            ObjectDefinition::new(objects::BINDING).refers_to(&[objects::ACCOUNT, objects::ROLE]),
+            ObjectDefinition::new(objects::ACCOUNT).while_active(),
+            ObjectDefinition::new(objects::CONFIG).while_active(),
+            ObjectDefinition::new(objects::ROLE).while_active(),
+            ObjectDefinition::new(objects::BINDING)
+                .while_active()
+                .refers_to(&[objects::ACCOUNT, objects::ROLE]),
         ])
         .names_replicas()
         .annotated_fields(&["launcherCreationPolicy"])
@@ -228,6 +231,54 @@ impl TrainingJob for MPIJob {
             errors.unknown_word("spec.launcherCreationPolicy", creation, &CREATION_POLICIES);
         }
         errors.check_range("spec.slotsPerWorker", self.spec.slots_per_worker, 1..);
+    }
+
+    fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+        let Some(launcher) = topology.role(LAUNCHER) else {
+            return;
+        };
+        let Some(spec) = &launcher.template().spec else {
+            return;
+        };
+        let all = [
+            (
+                "initContainers",
+                spec.init_containers.as_deref().unwrap_or_default(),
+            ),
+            ("containers", &spec.containers),
+        ];
+        for (list, containers) in all {
+            for (n, container) in containers.iter().enumerate() {
+                let words = [&container.command, &container.args]
+                    .into_iter()
+                    .flatten()
+                    .flatten();
+                let words: Vec<&str> = words.map(String::as_str).collect();
+                let variables = container.env.iter().flatten();
+                let variables = variables.filter_map(|variable| {
+                    // The operator replaces a remote shell of Open MPI, and the shared checks warn about that.
+                    let value = variable
+                        .value
+                        .as_deref()
+                        .filter(|_| !variable.name.ends_with("_agent"))?;
+                    let found = ssh::use_in_variable(&variable.name, value)?;
+                    Some(("env", found, format!("{}={value}", variable.name)))
+                });
+                let field = if container.command.is_none() {
+                    "args"
+                } else {
+                    "command"
+                };
+                let in_command = ssh::uses(&words)
+                    .into_iter()
+                    .map(|(found, text)| (field, found, text));
+                for (field, found, text) in in_command.chain(variables) {
+                    let (problem, remedy) = found.describe(&text);
+                    let path = format!("{}.template.spec.{list}[{n}].{field}", launcher.field);
+                    warnings.push(path, problem, remedy);
+                }
+            }
+        }
     }
 
     fn checks() -> Vec<Check<Self>> {

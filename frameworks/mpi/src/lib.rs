@@ -8,6 +8,7 @@ mod local;
 mod objects;
 mod roles;
 mod settings;
+pub mod ssh;
 
 pub use job::{MPIJob, MPIJobSpec};
 #[cfg(feature = "local")]

@@ -179,6 +179,7 @@ impl MXJobSpec {
             restart_scope: nested.restart_scope,
             layout: nested.layout,
             stable_address: nested.stable_address,
+            sidecar_grace_period_seconds: nested.sidecar_grace_period_seconds,
             managed_by: nested.managed_by,
             failure_policy: nested.failure_policy,
             success_policy: nested.success_policy,

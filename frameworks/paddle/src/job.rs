@@ -52,6 +52,7 @@ pub struct PaddleJobSpec {
 
 impl TrainingJob for PaddleJob {
     const FRAMEWORK: Framework = Framework::new("paddle", "paddlejob-controller")
+        .aliases(&["paddlepaddle"])
         .port("master", 36543)
         .restart_policy(&RestartPolicy::OnFailure)
         .scales(WORKER)

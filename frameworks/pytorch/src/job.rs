@@ -87,6 +87,7 @@ const ROLES: &[RoleDefinition] = &[
 
 impl TrainingJob for PyTorchJob {
     const FRAMEWORK: Framework = Framework::new("pytorch", "pytorchjob-controller")
+        .aliases(&["torch"])
         .port("pytorchjob-port", 23456)
         .restart_policy(&RestartPolicy::OnFailure)
         .roles("pytorchReplicaSpecs", ROLES)

@@ -26,7 +26,7 @@ const MAX_RECONCILES: usize = 24;
 const MAX_REPLICAS: u32 = 24;
 
 /// The fields of a status that the operator writes.
-const OPERATOR_FIELDS: [&str; 11] = [
+const OPERATOR_FIELDS: [&str; 12] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -38,6 +38,7 @@ const OPERATOR_FIELDS: [&str; 11] = [
     "ready",
     "recovery",
     "waitingReason",
+    "waitingSince",
 ];
 
 /// Returns the additional fields in the statuses of a kind.

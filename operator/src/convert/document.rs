@@ -61,6 +61,9 @@ pub(super) fn convert(
             log.rejected(finding);
         }
     }
+    if !log.has_job {
+        log.leave(check.embedded_jobs(log.file(), source));
+    }
     if log.findings.is_empty() || log.has_errors() {
         return Ok(None);
     }

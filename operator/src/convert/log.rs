@@ -17,6 +17,8 @@ pub(super) struct Log<'a> {
     pub(super) has_job: bool,
     /// The findings, in the order of their discovery.
     pub(super) findings: Vec<Finding>,
+    /// The jobs within other objects, which stay as they are.
+    pub(super) left: Vec<Finding>,
 }
 
 impl<'a> Log<'a> {
@@ -29,7 +31,20 @@ impl<'a> Log<'a> {
             lossy,
             has_job: false,
             findings: Vec::new(),
+            left: Vec::new(),
         }
+    }
+
+    /// Reports the jobs within another object.
+    pub(super) fn leave(&mut self, jobs: Vec<Finding>) {
+        let lines = self.lines;
+        self.left.extend(jobs.into_iter().map(|finding| Finding {
+            at: finding.at.map(|at| Position {
+                line: at.line + lines,
+                ..at
+            }),
+            ..finding
+        }));
     }
 
     pub(super) fn file(&self) -> &'a str {
@@ -80,7 +95,10 @@ impl<'a> Log<'a> {
     /// Reports an error that `validate` found in the new object.
     pub(super) fn rejected(&mut self, finding: Finding) {
         let remedy = match is_unknown(&finding) {
-            true => format!("{}, or remove the field with --lossy", finding.remedy),
+            true if finding.remedy.starts_with("move it") => {
+                format!("{}, or remove the field with --lossy", finding.remedy)
+            }
+            true => "remove the field with --lossy".to_owned(),
             false => finding.remedy,
         };
         self.findings.push(Finding {

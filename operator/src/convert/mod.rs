@@ -11,6 +11,7 @@ mod mpi;
 mod mxnet;
 mod paddle;
 mod policies;
+mod ssh;
 mod template;
 mod tree;
 mod unknown;
@@ -20,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kube_manifest::{Finding, Severity, Source, sources};
+use kube_manifest::{Finding, Severity, Source, parse, sources};
 
 use training_job_cli::check::DocumentCheck;
 use training_job_cli::{Failure, Kinds, exit, report, write};
@@ -128,6 +129,7 @@ fn convert_file(
     lossy: bool,
     check: &mut DocumentCheck,
 ) -> Result<Option<Converted>, Failure> {
+    let is_found = source.is_found();
     let unreadable = |at, problem, remedy: &str| {
         report::print(&[Finding {
             severity: Severity::Error,
@@ -139,16 +141,22 @@ fn convert_file(
         }]);
         Ok(None)
     };
-    let text = match source.text {
-        Ok(text) => text,
-        Err(problem) => return unreadable(None, problem, ""),
-    };
     let mut converted = Converted {
         text: String::new(),
         changes: false,
         has_errors: false,
         has_job: false,
     };
+    // A file of a directory may belong to another program.
+    let is_foreign = |text: &str| is_found && !check.names_job(text);
+    let text = match source.text {
+        Ok(text) => text,
+        Err(no_text) if no_text.lossy.as_deref().is_some_and(is_foreign) => return Ok(Some(converted)),
+        Err(no_text) => return unreadable(None, no_text.problem, ""),
+    };
+    if is_foreign(&text) && parse(&text).is_err() {
+        return Ok(Some(converted));
+    }
     for document in documents(&text) {
         let mut log = Log::new(&source.name, document.lines, lossy);
         let new = match convert(&document, &mut log, check) {
@@ -162,6 +170,7 @@ fn convert_file(
         };
         log.findings.sort_by_key(|finding| finding.at);
         report::print_all(&log.findings);
+        report::print_all(&log.left);
         converted.has_errors |= log.has_errors();
         converted.has_job |= log.has_job;
         converted.changes |= new.is_some();

@@ -6,8 +6,8 @@ use kube_manifest::{Content, Node, Position};
 use super::log::Log;
 use super::mapped::{self, KUBEDL_MPI, MPI, keep_policy, keep_restart};
 use super::policies::{RUN_POLICY_FIELDS, keep_clean_up, move_fields, remove_unused};
-use super::template;
-use super::tree::{below, child, has, items, scalar, take, text};
+use super::tree::{below, child, has, scalar, take, text};
+use super::{ssh, template};
 
 const OPERATOR: &str = "mpi-operator";
 
@@ -38,6 +38,7 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
         if let Some(spec) = child(job, "spec") {
             template::split(spec, at, log);
             move_fields(spec, &RUN_POLICY_FIELDS, log);
+            template::report_unknown(spec, log);
             keep_launcher(spec, at, log);
         }
         return;
@@ -68,13 +69,20 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
             }
         }
         Origin::Ssh => {
+            let name = job
+                .get("metadata")
+                .and_then(|metadata| metadata.text("name"))
+                .map(str::to_owned);
             let Some(spec) = child(job, "spec") else { return };
             let what = "the mpi-operator connected to workers by SSH; with this operator, mpirun starts their processes \
                         with exec through the API server, so images need no sshd and pods get no keys";
             log.note(at, "spec", what);
             mapped::name_roles(spec, &MPI, log);
             move_fields(spec, &RUN_POLICY_FIELDS, log);
-            ssh(spec, log);
+            remove_fields_of_ssh(spec, log);
+            ssh::remove_volumes(spec, name.as_deref(), log);
+            ssh::replace_daemons(spec, log);
+            ssh::report_uses(spec, log);
             keep_clean_up(spec, ("None", OPERATOR), at, log);
             keep_launcher(spec, at, log);
         }
@@ -137,7 +145,7 @@ fn distribution(spec: &mut Node, key: &str, log: &mut Log<'_>) {
 }
 
 /// Converts the fields that only `v2beta1` has.
-fn ssh(spec: &mut Node, log: &mut Log<'_>) {
+fn remove_fields_of_ssh(spec: &mut Node, log: &mut Log<'_>) {
     remove_unused(spec, "sshAuthMountPath", "spec", "pods get no SSH keys", log);
     distribution(spec, "mpiImplementation", log);
     if let Some(flag) = take(spec, "runLauncherAsWorker") {
@@ -168,35 +176,4 @@ fn ssh(spec: &mut Node, log: &mut Log<'_>) {
             log,
         );
     }
-    let path = format!("spec.{SPECS}.Worker.template.spec.containers");
-    let containers = below(spec, &[SPECS, "Worker", "template", "spec", "containers"]).and_then(items);
-    for (n, container) in containers.into_iter().flatten().enumerate() {
-        let path = format!("{path}[{n}]");
-        if runs_program(container, "sshd") {
-            for key in ["command", "args"] {
-                remove_unused(
-                    container,
-                    key,
-                    &path,
-                    "workers need no sshd; they sleep until mpirun starts processes in them",
-                    log,
-                );
-            }
-        }
-    }
-}
-
-/// Returns true if a container's command contains the name of this program.
-fn runs_program(container: &Node, program: &str) -> bool {
-    let words = ["command", "args"]
-        .into_iter()
-        .filter_map(|key| container.get(key));
-    let mut words = words.flat_map(|words| match &words.content {
-        Content::List(items) => &items[..],
-        Content::Scalar(_) | Content::Map(_) => &[],
-    });
-    words.any(|word| {
-        let mut parts = text(word).unwrap_or_default().split([' ', '/', ';', '&']);
-        parts.any(|part| part == program)
-    })
 }

@@ -8,7 +8,7 @@ use super::log::Log;
 use super::mapped::MPI;
 use super::policies::take_restart_policy;
 use super::tree::{
-    below, child, entry, has, index, insert, integer, items, mapping, put, scalar, take, text,
+    below, child, entries, entry, has, index, insert, integer, items, mapping, put, scalar, take, text,
 };
 
 /// The default number of devices of a node. The mpi-operator's manifests set it by `--gpus-per-node` and
@@ -66,6 +66,8 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         return;
     };
     launcher_on_master(spec, log);
+    let resources = take(spec, "launcherResources");
+    let mounts = take(spec, "mountsOnLauncher");
     let workers = match (gpus, units) {
         (Some(_), Some((at, _))) => {
             let problem = "must not be set together with gpus";
@@ -101,13 +103,93 @@ pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         let what = format!("set to {slots}, the number of devices of a worker, which was the default");
         log.note(at, "spec.slotsPerWorker", what);
     }
-    log.moved(
-        template.at,
-        "spec.template",
-        "spec.mpiReplicaSpecs, as Launcher without resources and Worker without command",
-    );
+    let launcher_has = match &resources {
+        Some(_) => "with launcherResources",
+        None => "without resources",
+    };
+    let to = format!("spec.mpiReplicaSpecs, as Launcher {launcher_has} and Worker without command");
+    log.moved(template.at, "spec.template", &to);
     let worker = worker(template.clone(), workers.units, &resource);
-    put_roles(spec, launcher(template), worker, workers.replicas);
+    let mut launcher = launcher(template, resources, log);
+    if let Some(mounts) = mounts {
+        mount_on_launcher(&mut launcher, &mounts, log);
+    }
+    put_roles(spec, launcher, worker, workers.replicas);
+}
+
+/// The fields of the spec in `v1alpha1`. The last two are those of Arena's operator.
+const FIELDS: [&str; 15] = [
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "cleanPodPolicy",
+    "gpus",
+    "gpusPerNode",
+    "launcherOnMaster",
+    "mainContainer",
+    "processingResourceType",
+    "processingUnits",
+    "processingUnitsPerNode",
+    "replicas",
+    "slotsPerWorker",
+    "template",
+    "launcherResources",
+    "mountsOnLauncher",
+];
+
+/// The fields of the current spec.
+const CURRENT_FIELDS: [&str; 7] = [
+    MPI.specs,
+    "runPolicy",
+    "slotsPerWorker",
+    "mainContainer",
+    "cleanPodPolicy",
+    "launcherCreationPolicy",
+    "managedBy",
+];
+
+/// Reports the fields that neither `v1alpha1` nor the current version has, and removes them if that is allowed.
+pub(super) fn report_unknown(spec: &mut Node, log: &mut Log<'_>) {
+    let is_known = |key: &str| CURRENT_FIELDS.contains(&key);
+    let is_lossy = log.is_lossy();
+    for entry in entries(spec)
+        .into_iter()
+        .flatten()
+        .filter(|entry| !is_known(&entry.key))
+    {
+        let (path, problem) = (format!("spec.{}", entry.key), "unknown field of v1alpha1");
+        let lower = entry.key.to_lowercase();
+        match FIELDS.iter().find(|field| field.to_lowercase() == lower) {
+            Some(meant) => log.error(entry.at, &path, problem, &format!("did you mean {meant}?")),
+            None if is_lossy => log.warn(entry.at, &path, format!("{problem}: removed")),
+            None => {
+                let fields = FIELDS.join(", ");
+                let problem = format!("{problem}, which has {fields}");
+                log.error(entry.at, &path, problem, "remove the field with --lossy");
+            }
+        }
+    }
+    if is_lossy && let Some(entries) = entries(spec) {
+        entries.retain(|entry| is_known(&entry.key));
+    }
+}
+
+/// Applies Arena's field `mountsOnLauncher`: if false, the launcher has no volumes.
+fn mount_on_launcher(launcher: &mut Entry, flag: &Entry, log: &mut Log<'_>) {
+    let is_true = matches!(flag.value.content, Content::Scalar(Value::Bool(true)));
+    let what = match is_true {
+        true => "removed: the Launcher's template has the volumes",
+        false => "removed: the Launcher's template has no volumes",
+    };
+    log.note(flag.at, "spec.mountsOnLauncher", what);
+    let Some(pod) = below(&mut launcher.value, &["spec"]).filter(|_| !is_true) else {
+        return;
+    };
+    take(pod, "volumes");
+    for list in ["initContainers", "containers"] {
+        for container in child(pod, list).and_then(items).into_iter().flatten() {
+            take(container, "volumeMounts");
+        }
+    }
 }
 
 /// Removes a field and returns it as a non-negative integer.
@@ -201,10 +283,21 @@ fn first_container(template: &mut Entry) -> Option<&mut Node> {
     containers.first_mut()
 }
 
-/// Returns the launcher's template. Its first container gets no resources, as under the former operator.
-fn launcher(mut template: Entry) -> Entry {
+/// Returns the launcher's template. Its first container gets these resources, or none as under the former operator.
+fn launcher(mut template: Entry, resources: Option<Entry>, log: &mut Log<'_>) -> Entry {
     if let Some(container) = first_container(&mut template) {
         take(container, "resources");
+        if let Some(resources) = resources {
+            let to = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].resources";
+            log.moved(resources.at, "spec.launcherResources", to);
+            put(
+                container,
+                Entry {
+                    key: "resources".to_owned(),
+                    ..resources
+                },
+            );
+        }
     }
     template
 }

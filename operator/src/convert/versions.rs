@@ -119,6 +119,12 @@ pub(super) fn is_unsupported(api_version: &str, kind: &str) -> bool {
 
 /// Describes an object of a version that `convert` reads but that is not served. `file` is the object's file.
 pub(crate) fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unserved> {
+    if kind == "TrainJob" && api_version.starts_with("trainer.kubeflow.org/") {
+        let problem =
+            format!("{kind} of {api_version} is a kind of Kubeflow Trainer 2 and is not served here");
+        let remedy = "leave it to Kubeflow Trainer".to_owned();
+        return Some(Unserved::new(problem, remedy).of_another_program());
+    }
     let version = find(api_version, kind).filter(|version| version.is_old)?;
     let by_convert = format!("convert it with: training-operator convert {file}");
     let (problem, remedy) = match (&version.form, api_version) {

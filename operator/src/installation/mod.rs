@@ -18,10 +18,11 @@ const OLD_GROUPS: [&str; 2] = ["mxnet.mlkube.io", "mlkube.io"];
 /// The kind that needs more permissions, and whose definition the separate mpi-operator may have.
 const MPI_KIND: &str = "MPIJob";
 
-/// The kinds of 2017. They run only if they are named, because few clusters have their definitions.
-pub(crate) const KINDS_OF_2017: [&str; 2] = ["TfJob", "MxJob"];
+/// The kinds of 2017, whose definitions few clusters have.
+const KINDS_OF_2017: [&str; 2] = ["TfJob", "MxJob"];
 
-/// The kinds that the manifests leave out. The components `manifests/mpi` and `manifests/mlkube` add them.
+/// The kinds that run only if they are named, and that the manifests leave out. The components `manifests/mpi` and
+/// `manifests/mlkube` add them.
 pub(crate) const OPTIONAL_KINDS: [&str; 3] = [MPI_KIND, KINDS_OF_2017[0], KINDS_OF_2017[1]];
 
 pub(crate) fn installation() -> Installation {
@@ -32,8 +33,6 @@ pub(crate) fn installation() -> Installation {
     installation.apply_definition = |kind| format!("apply it with: {APPLY} crds{}", folder(kind));
     installation.take_over_definition =
         |kind| format!("apply it with: {APPLY} manifests/takeover{}", folder(kind));
-    installation.apply_role =
-        || "apply the role of manifests/base and those of the components for its other kinds".to_owned();
     installation.apply_reader_role =
         || "bind yourself to the ClusterRole of manifests/doctor, or run doctor as another user".to_owned();
     installation.install = || "apply one of manifests/overlays".to_owned();

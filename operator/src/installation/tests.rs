@@ -6,20 +6,15 @@ use serde_json::{Value, json};
 use training_job_cli::doctor::{ClusterState, KeptHistory, MissingPermission, findings, observations, text};
 use training_job_controller::process::{program, rules};
 
-use super::{KINDS_OF_2017, installation};
+use super::{OPTIONAL_KINDS, installation};
 use crate::kinds::kinds;
 
 /// Returns a cluster without problems: this operator, its definitions, and a job.
 fn healthy_cluster() -> ClusterState {
     let kinds = kinds();
     crate::cli::program(&kinds).install();
-    let runs = |kind: &&std::sync::Arc<training_job_cli::Kind>| !KINDS_OF_2017.contains(&kind.name());
-    let definitions = kinds.iter().filter(runs).map(|kind| {
-        let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
-        let stored = definition["spec"]["versions"][0]["name"].clone();
-        definition["status"] = json!({"storedVersions": [stored]});
-        definition
-    });
+    let runs = |kind: &&std::sync::Arc<training_job_cli::Kind>| !OPTIONAL_KINDS.contains(&kind.name());
+    let definitions = kinds.iter().filter(runs).map(|kind| definition(kind));
     ClusterState {
         version: (1, 35),
         git_version: "v1.35.4".to_owned(),
@@ -34,6 +29,14 @@ fn healthy_cluster() -> ClusterState {
         leases: vec![lease("kubeflow")],
         ..ClusterState::default()
     }
+}
+
+/// Returns the definition of a kind as the API server stores it.
+fn definition(kind: &training_job_cli::Kind) -> Value {
+    let mut definition = serde_json::to_value(kind.built_definition().unwrap()).unwrap();
+    let stored = definition["spec"]["versions"][0]["name"].clone();
+    definition["status"] = json!({"storedVersions": [stored]});
+    definition
 }
 
 fn job(name: &str, spec: Value, status: Value) -> Value {
@@ -67,7 +70,7 @@ fn report(state: &ClusterState) -> String {
 fn a_healthy_cluster_has_no_findings() {
     insta::assert_snapshot!(report(&healthy_cluster()), @r"
     API server: Kubernetes 1.35.4
-    CRDs: 7 of 7 current
+    CRDs: 6 of 6 current
     operator kubeflow/training-operator: example.com/training-operator:1, 1 of 1 pods ready
     lease kubeflow/1ca428e5.training-operator.kubeflow.org: held by a-pod, renewed 2 s ago
     jobs: 1
@@ -185,6 +188,39 @@ fn a_deployment_without_replicas_is_ignored() {
     );
 }
 
+/// The status of the Deployment may say for minutes that all is well.
+#[test]
+fn an_operator_that_does_not_lead_is_an_error_and_so_are_jobs_that_it_has_not_seen() {
+    let mut state = healthy_cluster();
+    let elects = json!(["run", "--leader-elect"]);
+    state.deployments[0] = deployment("training-operator", "training-operator:1", elects);
+    let mut unseen = job("unseen", json!({}), json!(null));
+    unseen["metadata"]["creationTimestamp"] = "2026-01-01T00:58:00Z".into();
+    let mut elsewhere = unseen.clone();
+    elsewhere["spec"] = json!({"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}});
+    state.jobs.extend([unseen, elsewhere]);
+    let problem = "jobs: error: no operator has seen them for more than a minute: ns/unseen; check that";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    assert!(report(&state).contains("errors: 1, "), "{}", report(&state));
+
+    state.leases[0]["spec"]["leaseDurationSeconds"] = 15.into();
+    assert!(report(&state).contains("errors: 1, "), "{}", report(&state));
+    state.leases[0]["spec"]["renewTime"] = "2026-01-01T00:57:31Z".into();
+    let problem =
+        "error: renewed 149 s ago and lasts 15 s, so its holder has ended and no jobs run; see the pods";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    state.leases.clear();
+    let problem =
+        "error: no process holds it, so no jobs run; see the pods and the log: kubectl --namespace kubeflow";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    state.deployments[0]["spec"]["replicas"] = 0.into();
+    assert!(
+        !report(&state).contains("no process holds it"),
+        "{}",
+        report(&state)
+    );
+}
+
 #[test]
 fn jobs_that_wait_for_long_are_listed_with_the_reason() {
     let mut state = healthy_cluster();
@@ -233,8 +269,12 @@ fn disabled_kinds_need_no_definitions() {
     let args = json!(["run", "--enable-scheme=MXJob,tfjob", "--enable-scheme", "MPIJob"]);
     let mut state = healthy_cluster();
     state.deployments = vec![deployment("training-operator", "training-operator:1", args)];
-    let is_mpi = |d: &Value| d["metadata"]["name"] == "mpijobs.kubeflow.org";
-    state.definitions.retain(is_mpi);
+    let kinds = kinds();
+    let mpi = kinds
+        .iter()
+        .find(|kind| kind.resource.plural == "mpijobs")
+        .unwrap();
+    state.definitions = vec![definition(mpi)];
     let missing = report(&state);
     assert!(missing.contains("errors: 0, warnings: 2"), "{missing}");
 

@@ -17,6 +17,7 @@ use super::wait::wait_until_running;
 use training_job_cli::Failure;
 use training_job_cli::cluster;
 use training_job_cli::help;
+use training_job_controller::process::ClusterFlags;
 
 const HELP: &str = "\
 Waits up to a minute for a missing pod, and without limit for a container that has not started. In a
@@ -79,7 +80,8 @@ async fn exec(arguments: &Args) -> anyhow::Result<u8> {
     let Args {
         kubeconfig, context, ..
     } = arguments;
-    let (client, _) = cluster::client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let flags = ClusterFlags::new(kubeconfig.as_deref(), context.as_deref());
+    let (client, _) = cluster::client(&flags).await?;
     let namespace = arguments.namespace.as_deref();
     let namespace = namespace.unwrap_or(client.default_namespace()).to_owned();
     let pods: Api<Pod> = Api::namespaced(client, &namespace);

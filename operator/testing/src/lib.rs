@@ -7,6 +7,7 @@ pub mod machine;
 pub mod manifests;
 pub mod operator;
 pub mod operators;
+pub mod pod_rules;
 pub mod processes;
 pub mod program;
 pub mod recordings;

@@ -9,6 +9,11 @@ use training_operator_testing::program::{empty_directory, root, run_in};
 
 /// Runs a shell command in a repository, with the built program first in the path.
 fn shell(repository: &Path, command: &str, base: &str) -> Output {
+    shell_for(repository, "jobs", command, base)
+}
+
+/// Runs a shell command, with this value of the action's input `path`.
+fn shell_for(repository: &Path, jobs: &str, command: &str, base: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_training-operator"))
         .parent()
         .unwrap();
@@ -18,7 +23,7 @@ fn shell(repository: &Path, command: &str, base: &str) -> Output {
         .current_dir(repository)
         .env("PATH", path)
         .env("BASE", base)
-        .env("JOBS", "jobs")
+        .env("JOBS", jobs)
         .env("SNAPSHOTS", "snapshots")
         .env("RUNNER_TEMP", repository)
         .output()
@@ -158,6 +163,98 @@ fn the_action_reviews_a_change() {
         "{annotated}"
     );
     assert_eq!(run("Diff").status.code(), Some(1), "a bad job fails the step");
+}
+
+#[test]
+fn the_action_reviews_a_whole_repository_in_a_shallow_clone() {
+    let (origin, base) = repository("ci-whole");
+    change(&origin, "tensorboard:2", "tensorboard:3");
+    commit(&origin);
+    let clone = empty_directory("ci-whole-clone");
+    let url = format!("git clone --quiet --depth=1 file://{} .", origin.display());
+    assert!(shell(&clone, &url, "").status.success());
+    let run = shell_for(&clone, ".", &step("Diff"), &base);
+    assert!(run.status.success(), "{run:?}");
+    let comment = fs::read_to_string(clone.join("comment.md")).unwrap();
+    assert!(comment.contains("+    image: tensorboard:3"), "{comment}");
+    assert!(!comment.contains("does not exist"), "{comment}");
+}
+
+/// Returns the words that pre-commit runs for the hook: those of a script of this repository, and the arguments.
+fn pre_commit_words() -> Vec<String> {
+    let text = fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
+    let hooks: Value = serde_saphyr::from_str(&text).unwrap();
+    let hook = &hooks[0];
+    assert_eq!(hook["language"], "script");
+    let mut words: Vec<String> = hook["entry"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    words.extend(
+        hook["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap().to_owned()),
+    );
+    words
+}
+
+#[test]
+fn the_hook_of_pre_commit_runs_the_installed_program() {
+    let (repository, _) = repository("ci-pre-commit");
+    let words = pre_commit_words();
+    let command = format!("{}/{}", root().display(), words.join(" "));
+    let run = || shell(&repository, &command, "");
+    assert!(run().status.success(), "{:?}", run());
+    change(&repository, "kind: MXJob", "kind: MXJob\nspek: {}");
+    assert_eq!(run().status.code(), Some(1), "{:?}", run());
+}
+
+/// A stand-in for cargo installs what the real one would: the programs of the package in the folder.
+#[test]
+fn the_hook_of_pre_commit_builds_a_missing_program_once() {
+    let checkout = empty_directory("ci-pre-commit-build");
+    for folder in ["tools", "operator/src", "bin"] {
+        fs::create_dir_all(checkout.join(folder)).unwrap();
+    }
+    fs::copy(
+        root().join("operator/src/main.rs"),
+        checkout.join("operator/src/main.rs"),
+    )
+    .unwrap();
+    fs::copy(
+        root().join("tools/pre-commit-hook"),
+        checkout.join("tools/pre-commit-hook"),
+    )
+    .unwrap();
+    fs::copy(
+        root().join("operator/Cargo.toml"),
+        checkout.join("operator/Cargo.toml"),
+    )
+    .unwrap();
+    let cargo = "#!/bin/sh\necho built >>\"$LOG\"\nwhile [ $# -gt 0 ]; do case $1 in --root) to=$2;; --path) from=$2;; esac; shift; done\n\
+                 [ -f \"$from/src/main.rs\" ] || exit 101\n\
+                 name=$(sed -n 's/^name = \"\\(.*\\)\"/\\1/p' \"$from/Cargo.toml\" | head -n 1)\n\
+                 mkdir -p \"$to/bin\"; printf '#!/bin/sh\\necho \"ran $*\"\\n' >\"$to/bin/$name\"; chmod +x \"$to/bin/$name\"\n";
+    fs::write(checkout.join("bin/cargo"), cargo).unwrap();
+    assert!(shell(&checkout, "chmod +x bin/cargo", "").status.success());
+    let words = pre_commit_words();
+    for _ in 0..2 {
+        let run = Command::new(checkout.join(&words[0]))
+            .args(&words[1..])
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", checkout.join("bin").display()),
+            )
+            .env("LOG", checkout.join("log"))
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+    }
+    assert_eq!(fs::read_to_string(checkout.join("log")).unwrap(), "built\n");
 }
 
 #[test]

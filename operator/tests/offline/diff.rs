@@ -266,6 +266,122 @@ fn the_old_side_may_be_missing_or_invalid() {
     );
 }
 
+#[test]
+fn a_path_of_a_revision_is_read_from_each_folder_and_never_guessed_empty() {
+    let repository = empty_directory("diff-revision");
+    git(&repository, &["init", "--quiet"]);
+    fs::create_dir_all(repository.join("jobs/deep")).unwrap();
+    fs::create_dir_all(repository.join("other")).unwrap();
+    fs::write(repository.join("jobs/job.yaml"), case()).unwrap();
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "--quiet", "--message", "A job"]);
+    let changed = case().replace("tensorboard:2", "tensorboard:3");
+    fs::write(repository.join("jobs/job.yaml"), changed).unwrap();
+    let diff =
+        |folder: &str, sides: [&str; 2]| run_in(&repository.join(folder), &["diff", sides[0], sides[1]], b"");
+    for (folder, old, new) in [
+        (".", "HEAD:.", "."),
+        (".", "HEAD:./jobs", "jobs"),
+        (".", "HEAD:jobs/../jobs/.", "jobs"),
+        ("jobs", "HEAD:.", "."),
+        ("jobs", "HEAD:./job.yaml", "job.yaml"),
+        ("jobs", "HEAD:..", ".."),
+        ("jobs", "HEAD:../jobs", "."),
+        ("jobs/deep", "HEAD:../..", "../.."),
+        ("other", "HEAD:../jobs/job.yaml", "../jobs"),
+    ] {
+        let run = diff(folder, [old, new]);
+        assert_eq!((run.code, &*run.stderr), (Some(1), ""), "{folder} {old} {new}");
+        assert!(
+            run.stdout.starts_with("MXJob sidecar: changed"),
+            "{old}: {}",
+            run.stdout
+        );
+    }
+    for (folder, old, new, error) in [
+        (
+            ".",
+            "HEAD",
+            ".",
+            "HEAD: no such file, but a git revision; write HEAD:PATH, or HEAD:. for this directory",
+        ),
+        (".", "HEAD:.", "HEAD", "HEAD: no such file, but a git revision"),
+        (".", "HEAD:..", ".", "HEAD:..: the path leaves the repository"),
+        (
+            ".",
+            "HEAD:jbos",
+            "jobs",
+            "HEAD:jbos: HEAD has no jbos, nor has the working tree",
+        ),
+        (
+            "jobs",
+            "HEAD:job.yaml",
+            "job.yaml",
+            "HEAD has jobs/job.yaml, but not job.yaml, at the root; write HEAD:./job.yaml",
+        ),
+        (
+            ".",
+            "nosuch:jobs",
+            "jobs",
+            "nosuch:jobs: no such file, and none in git: fatal: ",
+        ),
+    ] {
+        let run = diff(folder, [old, new]);
+        assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{folder} {old} {new}");
+        assert!(run.stderr.contains(error), "{old}: {}", run.stderr);
+    }
+    fs::write(repository.join("other/new.yaml"), case()).unwrap();
+    for (folder, old, new) in [(".", "HEAD:other", "other"), ("other", "HEAD:.", ".")] {
+        let run = diff(folder, [old, new]);
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert_eq!(
+            run.stderr,
+            format!("note: {old} does not exist; the old side is empty\n")
+        );
+    }
+}
+
+/// A comment on a pull request has no standard error.
+#[test]
+fn notes_about_the_old_side_are_in_the_markdown() {
+    let repository = empty_directory("diff-notes");
+    fs::write(repository.join("old.yaml"), case().replace("Worker:", "Wroker:")).unwrap();
+    fs::write(repository.join("new.yaml"), case()).unwrap();
+    for (old, note) in [
+        ("old.yaml", "- old.yaml:"),
+        ("gone.yaml", "- gone.yaml does not exist; the old side is empty\n"),
+    ] {
+        let run = run_in(
+            &repository,
+            &["diff", old, "new.yaml", "--output", "markdown"],
+            b"",
+        );
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        let start = format!("### Training jobs\n\nNotes about the old side:\n\n{note}");
+        assert!(run.stdout.starts_with(&start), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn a_revision_that_a_shallow_clone_lacks_gets_its_remedy() {
+    let (origin, clone) = (empty_directory("diff-origin"), empty_directory("diff-shallow"));
+    git(&origin, &["init", "--quiet"]);
+    for n in ["1", "2"] {
+        fs::write(origin.join("job.yaml"), format!("{}# {n}\n", case())).unwrap();
+        git(&origin, &["add", "."]);
+        git(&origin, &["commit", "--quiet", "--message", n]);
+    }
+    let url = format!("file://{}", origin.display());
+    git(&clone, &["clone", "--quiet", "--depth=1", &url, "."]);
+    let run = run_in(&clone, &["diff", "HEAD~1:.", "."], b"");
+    assert_eq!(run.code, Some(2));
+    let remedy = "HEAD~1 is not in this shallow clone; fetch it with: git fetch --unshallow (";
+    assert!(run.stderr.contains(remedy), "{}", run.stderr);
+    git(&clone, &["fetch", "--quiet", "--unshallow"]);
+    let run = run_in(&clone, &["diff", "HEAD~1:.", "."], b"");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+}
+
 fn git(directory: &Path, arguments: &[&str]) {
     let identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
     let done = Command::new("git")

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 12] = [
+const EXCEPTIONS: [(&str, &str); 18] = [
     ("frameworks/NAME", "NAME stands for a kind"),
     ("vVERSION", "VERSION stands for a version"),
     ("reflector", "of kube-runtime"),
@@ -23,6 +23,12 @@ const EXCEPTIONS: [(&str, &str); 12] = [
     ("failureCondition", "a field of Argo Workflows"),
     ("trialResources", "a field of Katib"),
     ("--host-discovery-script", "a flag of Horovod"),
+    ("--blacklist-cooldown-range", "a flag of Horovod"),
+    ("--elastic-timeout", "a flag of Horovod"),
+    ("--max-np", "a flag of Horovod"),
+    ("--min-np", "a flag of Horovod"),
+    ("--network-interfaces", "a flag of Horovod"),
+    ("--ssh-port", "a flag of Horovod"),
     (
         "--custom-resource-state-config-file",
         "a flag of kube-state-metrics",

@@ -24,6 +24,7 @@ mod monitoring;
 mod new_job;
 mod new_kind;
 mod performance;
+mod pod_rules;
 mod promql;
 mod readme;
 mod release;

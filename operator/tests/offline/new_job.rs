@@ -57,6 +57,57 @@ fn the_kinds_are_those_of_the_help() {
 }
 
 #[test]
+fn a_kind_has_the_names_of_its_framework() {
+    for (name, kind) in [
+        ("mxnet", "MXJob"),
+        ("tensorflow", "TFJob"),
+        ("torch", "PyTorchJob"),
+        ("PyTorch", "PyTorchJob"),
+        ("paddlepaddle", "PaddleJob"),
+        ("horovod", "MPIJob"),
+        ("jax", "JAXJob"),
+    ] {
+        let printed = run(&["new", name, "--", "true"]);
+        assert!(
+            printed.stdout.contains(&format!("\nkind: {kind}\n")),
+            "{name}: {}",
+            printed.stderr
+        );
+    }
+    let option = run(&["new", "--kind", "jax", "--", "true"]);
+    assert_eq!(option.stdout, run(&["new", "JAXJob", "--", "true"]).stdout);
+}
+
+/// `--set` changes no roles, because other roles are another training. Its warnings are shown.
+#[test]
+fn a_field_with_a_warning_keeps_the_roles() {
+    for (kind, field) in [
+        ("PyTorchJob", "pytorch"),
+        ("TFJob", "tf"),
+        ("PaddleJob", "paddle"),
+    ] {
+        let set = format!("spec.{field}ReplicaSpecs.Worker.restartPolicy=Never");
+        let printed = run(&["new", kind, "--workers", "2", "--set", &set, "--", "true"]);
+        assert_eq!(printed.code, Some(0), "{kind}");
+        assert!(
+            printed
+                .stderr
+                .starts_with("warning: spec.runPolicy.backoffLimit: "),
+            "{}",
+            printed.stderr
+        );
+        assert_eq!(
+            printed.stdout.matches("restartPolicy: ").count(),
+            1,
+            "{}",
+            printed.stdout
+        );
+    }
+    let named = run(&["new", "JAXJob", "--set", "metadata.namespace=ml", "--", "true"]);
+    assert!(named.stdout.contains("\n  namespace: ml\n"), "{}", named.stderr);
+}
+
+#[test]
 fn name_and_image_are_the_given_ones() {
     let arguments = ["JAXJob", "--name", "digits", "--image", "example.com/digits:1"];
     let manifest = expect_manifest(&arguments, 2);

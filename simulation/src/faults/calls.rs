@@ -127,7 +127,7 @@ impl CallFault {
         match self {
             Self::Gone => verb == "watch",
             Self::Stale(_) => verb == "list",
-            Self::Late(_) => !matches!(verb, "list" | "watch" | "get"),
+            Self::Late(_) => !matches!(verb, "list" | "watch" | "get" | "probe"),
             // The status of a job that was refused as invalid is correctly not written again until an edit of the
             // job.
             Self::Refused(422, _) => !calls.ends_with("/status"),

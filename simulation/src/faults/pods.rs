@@ -42,6 +42,9 @@ pub enum PodFate {
     SidecarRestarts(u64),
     /// The pod's main container exits with this code after this many seconds, and another container keeps running.
     SidecarStays(i32, u64),
+    /// The pod's main container exits with this code after the first number of seconds, and another container finishes
+    /// its work the second number of seconds later.
+    SidecarWorks(i32, u64, u64),
     /// An init container fails the first number of times, and is restarted each time. The pod succeeds after the
     /// second number of seconds.
     InitFails(u64, u64),
@@ -73,7 +76,8 @@ impl PodFate {
             let code = *random.pick(&[1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255]);
             let (fates, last) = match version {
                 ..8 => (11, 0),
-                _ => (18, *random.pick(&[0, 0, 1, 137, 143, code])),
+                8..10 => (18, *random.pick(&[0, 0, 1, 137, 143, code])),
+                _ => (19, *random.pick(&[0, 0, 1, 137, 143, code])),
             };
             return match random.below(fates) {
                 0..=2 => Self::Fails(code, seconds),
@@ -91,7 +95,8 @@ impl PodFate {
                 14 => Self::ShutDown(last, seconds),
                 15 => Self::SidecarRestarts(seconds),
                 16 => Self::SidecarStays(last, seconds),
-                _ => Self::InitFails(random.between(1, 6), seconds),
+                17 => Self::InitFails(random.between(1, 6), seconds),
+                _ => Self::SidecarWorks(last, seconds, random.between(1, 500)),
             };
         }
         match random.below(10) {

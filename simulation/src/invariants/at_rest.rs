@@ -243,7 +243,8 @@ impl SettledCluster {
         }
         if let Some(end) = job::end(job) {
             let cleaned = check_cleanup(job, end, &pods, &services, &maps);
-            return cleaned.or_else(|| self.check_no_autoscaler(job));
+            let runs = job::was_found_invalid(job) || !pods.values().all(pod::has_ended);
+            return cleaned.or_else(|| self.check_no_objects(job, runs));
         }
         if job::is_suspended(job) {
             if !job::is(job, "Suspended") {
@@ -252,7 +253,7 @@ impl SettledCluster {
             let mut left = pods.keys().chain(services.keys()).chain(maps.keys());
             return match left.next() {
                 Some(left) => Some(format!("it is suspended and has {left}")),
-                None => self.check_no_autoscaler(job),
+                None => self.check_no_objects(job, false),
             };
         }
         let needed = self.children_of(job, "configmaps");
@@ -295,11 +296,15 @@ impl SettledCluster {
         gangs::check_at_rest(job, scheduler, &pods, group)
     }
 
-    /// Checks that a job that does not run has no autoscaler.
-    fn check_no_autoscaler(&self, job: &Value) -> Option<String> {
-        let left = self.children_of(job, job::AUTOSCALERS);
-        let left = left.into_iter().find(|(_, object)| job::is_labelled(object))?;
-        Some(format!("autoscaler {} is left", left.0))
+    /// Checks that a job that has ended or is suspended has no autoscaler, and no other objects once none of its pods runs.
+    fn check_no_objects(&self, job: &Value, runs: bool) -> Option<String> {
+        let plurals = job::CHILDREN[2..7].iter();
+        let mut plurals = plurals.filter(|plural| !runs || **plural == job::AUTOSCALERS);
+        plurals.find_map(|plural| {
+            let left = self.children_of(job, plural);
+            let left = left.into_iter().find(|(_, object)| job::is_labelled(object))?;
+            Some(format!("{plural} {} is left", left.0))
+        })
     }
 
     /// I10: the counts in an unfinished job's status match its pods.
@@ -402,6 +407,14 @@ fn check_cleanup(
     let none_runs = pods.values().all(pod::has_ended);
     if let Some(map) = maps.keys().next().filter(|_| none_runs) {
         return Some(format!("{map} is left, though no pod runs"));
+    }
+    let listens = |pod: &str| pods.get(pod).is_some_and(|pod| !pod::has_ended(pod));
+    let mut services_left = services.iter();
+    let idle = services_left.find(|(name, s)| s["spec"]["clusterIP"] != "None" && !listens(name));
+    if let Some((service, _)) = idle {
+        return Some(format!(
+            "service {service} keeps its cluster IP, and nothing listens there"
+        ));
     }
     let reason = job["status"]["failure"]["reason"].as_str().unwrap_or_default();
     let limit = end == "Failed" && matches!(reason, "DeadlineExceeded" | "BackoffLimitExceeded");

@@ -27,6 +27,8 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I21", queue::is_obeyed),
     ("I22", gangs::is_obeyed),
     ("I23", conditions::are_in_order),
+    ("I25", policies::no_healthy_pod_is_lost),
+    ("I26", children::sidecars_have_time),
 ];
 
 impl CheckedChange<'_> {

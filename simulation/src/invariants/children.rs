@@ -277,3 +277,32 @@ pub(super) fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
     }
     m.violation("made before all its workers had started")
 }
+
+/// The time in milliseconds in which sidecars may finish their work after the end of a job, without the second in which
+/// operators act.
+const SIDECAR_GRACE_PERIOD: u64 = 599_000;
+
+/// I26: a pod in which only sidecars run is not deleted within their grace period after the end of the job.
+pub(super) fn sidecars_have_time(m: &CheckedChange<'_>) -> Option<String> {
+    let is_deletion = m.change.action() == Action::Modified && !job::is_deleting(m.before());
+    let only_sidecars_run = m.change.plural() == "pods" && pod::only_sidecars_run(m.before());
+    if !is_deletion || !m.acts_on_child() || !only_sidecars_run || m.timeline.clocks_were_set {
+        return None;
+    }
+    let job_timeline = m.owner()?;
+    let may_delete = |job: &Object| {
+        let policy = &job["spec"]["runPolicy"];
+        job::end(job).is_none()
+            || job::is_deleting(job)
+            || job::was_found_invalid(job)
+            || policy["cleanPodPolicy"] == "All"
+            || policy["activeDeadlineSeconds"].is_i64()
+            || !job::names(job).contains(m.change.name())
+    };
+    let mut versions = job_timeline.objects_since(m.earliest(m.staleness.of_others));
+    let is_over = m.now >= job_timeline.ended()? + SIDECAR_GRACE_PERIOD;
+    if is_over || versions.any(may_delete) || m.status_was_edited(job_timeline) {
+        return None;
+    }
+    m.violation("deleted while its sidecar had time to finish its work")
+}

@@ -2,7 +2,7 @@
 //!
 //! * `changes`: the list of invariants that [`Monitor`] checks at each change when it is stored.
 //! * `children`, `statuses`, `conditions`: invariants of changes to children and to statuses.
-//! * `policies`: an invariant of changes, about failure and success policies.
+//! * `policies`: an invariant of changes, about failure and success policies, and about restarts for lost pods.
 //! * `gangs`: an invariant of jobs that a gang scheduler binds.
 //! * `queue`: an invariant of jobs that a queue admits and evicts.
 //! * `news`: stored changes reach operators in time. It is checked at the start of each watch.
@@ -161,6 +161,11 @@ impl Monitor {
         state.timeline.on_restored(cluster, now);
         state.news.on_restored();
         state.last_change = now;
+    }
+
+    /// Records that the operators' clocks are set ahead.
+    pub fn on_clocks_set(&self) {
+        self.state().timeline.clocks_were_set = true;
     }
 
     /// Returns the violations so far, in order.

@@ -1,4 +1,4 @@
-//! The invariant of failure and success policies.
+//! The invariants of failure and success policies, and of restarts for lost pods.
 
 use kube_memory::{Action, Object};
 use serde_json::json;
@@ -55,4 +55,29 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
         }
     }
     None
+}
+
+/// I25: no restart is counted for the loss of a pod that exists and that the job controls, whatever its labels are.
+pub(super) fn no_healthy_pod_is_lost(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
+        return None;
+    }
+    let (before, after) = (m.before(), m.object());
+    let uid = after.meta("uid")?.as_str()?;
+    let failure = &after["status"]["failure"];
+    let count = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
+    // The record of a pod that is being deleted has a time or a node.
+    let is_lost = failure["reason"] == "PodDeleted" && failure["time"].is_null() && failure["node"].is_null();
+    if !is_lost || count(after) <= count(before) {
+        return None;
+    }
+    let since = m.earliest(m.staleness.of_own);
+    let name = failure["pod"].as_str()?;
+    let mut children = m.timeline.children_of(Some(uid));
+    let is_there = children.any(|(_, child)| {
+        let of_job = child.plural == "pods" && child.owner.as_deref() == Some(uid);
+        let exists = child.created <= since && child.deleted.is_none() && child.orphaned.is_none();
+        of_job && child.name == name && exists
+    });
+    is_there.then(|| m.violation(&format!("restarted because {name} was lost, and it exists")))?
 }

@@ -16,6 +16,8 @@ use crate::world::pod;
 pub(crate) struct Timeline {
     pub(crate) jobs: BTreeMap<String, JobTimeline>,
     pub(crate) children: BTreeMap<String, ChildTimeline>,
+    /// True if the operators' clocks were ever set ahead.
+    pub(crate) clocks_were_set: bool,
     /// The UIDs of all children that ever had this controller. An empty UID stands for no controller.
     by_controller: BTreeMap<String, BTreeSet<String>>,
 }
@@ -60,6 +62,8 @@ pub(crate) struct ChildTimeline {
     pub(crate) ended: Option<u64>,
     /// The time at which the group's admission by its scheduler last ended, or the maximum time while it is admitted.
     pub(crate) let_in_until: Option<u64>,
+    /// True for a pod that was deleted or disrupted while it ran, whatever the clock of its node.
+    pub(crate) was_taken_away: bool,
     /// True for a pod that ever ran or ended.
     pub(crate) started: bool,
     /// True if it ever succeeded, even if a restore has undone that.
@@ -77,6 +81,15 @@ impl JobTimeline {
     /// Returns the objects of [`versions_since`](Self::versions_since).
     pub(crate) fn objects_since(&self, time: u64) -> impl Iterator<Item = &Object> {
         self.versions_since(time).iter().map(JobVersion::job)
+    }
+
+    /// Returns the time of the first version that has ended.
+    pub(crate) fn ended(&self) -> Option<u64> {
+        let first = self
+            .versions
+            .iter()
+            .find(|version| job::end(version.job()).is_some());
+        first.map(|version| version.since)
     }
 
     /// Returns the latest version.
@@ -198,6 +211,7 @@ impl Timeline {
             timeline.deleted.get_or_insert(now);
             timeline.succeeded = None;
             timeline.ended = None;
+            timeline.was_taken_away = false;
         }
         for plural in job::PLURALS.into_iter().chain(job::CHILDREN) {
             for object in cluster.list(plural, None) {
@@ -238,6 +252,7 @@ impl Timeline {
                 succeeded: None,
                 ended: None,
                 let_in_until: None,
+                was_taken_away: false,
                 started: false,
                 ever_succeeded: false,
                 deleted: None,
@@ -257,7 +272,8 @@ impl Timeline {
                 *until = now.min(*until);
             }
             timeline.started |= plural == "pods" && pod::phase(object) != "Pending";
-            if plural == "pods" && pod::has_done_its_work(object) {
+            timeline.was_taken_away |= plural == "pods" && pod::is_going(object);
+            if plural == "pods" && pod::has_done_its_work(object) && !timeline.was_taken_away {
                 timeline.succeeded.get_or_insert(now);
                 timeline.ever_succeeded = true;
             }

@@ -80,6 +80,8 @@ impl CrowdSummary {
         let most = [
             ("create pods", size.all_pods() + MAX_CALLS_IN_FLIGHT),
             ("create services", size.all_pods() + MAX_CALLS_IN_FLIGHT),
+            // The one with a cluster IP, at the end.
+            ("delete services", size.jobs),
             ("create events", 8 * size.jobs),
             ("patch mxjobs/status", 6 * size.jobs + size.all_pods() / 100),
             ("list configmaps", 3),

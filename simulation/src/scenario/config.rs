@@ -11,7 +11,7 @@ use training_job::GangScheduler;
 
 /// The version of the mapping from seeds to runs. It is raised when seeds start to produce other runs. Seeds of
 /// earlier versions can still be run.
-pub const SEED_VERSION: u32 = 9;
+pub const SEED_VERSION: u32 = 10;
 
 /// The faults and interventions that a run may have.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct RunConfig {
     pub two_operators: bool,
     /// The number of jobs that an operator reconciles concurrently.
     pub concurrency: usize,
+    /// True if the clocks of nodes differ from that of the cluster by up to five minutes.
+    pub node_clocks_differ: bool,
     /// The gang scheduler of the cluster, if any.
     pub gang_scheduler: Option<GangScheduler>,
 }
@@ -111,6 +113,7 @@ impl RunConfig {
                 1 if version >= 7 => GangScheduler::named("gangs"),
                 _ => None,
             },
+            node_clocks_differ: version >= 10 && random.chance(300),
         }
     }
 
@@ -132,6 +135,7 @@ impl RunConfig {
             two_operators: false,
             concurrency: 16,
             gang_scheduler: None,
+            node_clocks_differ: false,
         }
     }
 

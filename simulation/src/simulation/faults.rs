@@ -46,6 +46,9 @@ impl Simulation {
     /// Sets the operators' clocks this many seconds ahead of the cluster's clock.
     pub fn set_clock(&self, ahead: i64) {
         self.clock.ahead.store(ahead, Ordering::Relaxed);
+        if ahead != 0 {
+            self.monitor.on_clocks_set();
+        }
     }
 
     /// Backs up the cluster, and replaces an earlier backup.

@@ -116,7 +116,7 @@ impl Simulation {
         });
         let network = Network::new(&cluster, history.clone());
         let monitor = Monitor::attach(&cluster, &network, &history, setup.staleness);
-        let nodes = Nodes::default();
+        let nodes = Nodes::new(setup.node_clocks_differ);
         let nodes_clock = cluster_clock.clone();
         let run = nodes.clone();
         tokio::spawn(run.run(cluster.clone(), setup.pod_fates, move || nodes_clock.now()));

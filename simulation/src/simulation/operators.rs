@@ -40,6 +40,7 @@ impl Simulation {
         options.clock = Arc::new(self.clock.clone());
         options.concurrency = self.concurrency;
         options.settings.gang_scheduler = self.gang_scheduler().cloned();
+        let client = options.gate.client(client);
         let task = tokio::spawn(run(client, options));
         self.history.note(format_args!("op{number} starts"));
         self.running.insert(number, RunningOperator { task, dead });

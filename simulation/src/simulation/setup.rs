@@ -18,6 +18,8 @@ pub struct Setup {
     pub job_types: &'static [JobType],
     /// The number of jobs that an operator reconciles concurrently.
     pub concurrency: usize,
+    /// True if the clocks of nodes differ from that of the cluster by up to five minutes.
+    pub node_clocks_differ: bool,
     /// The allowed age of the state that operators act on.
     pub staleness: AllowedStaleness,
     /// The gang scheduler that is configured in the operators, and that binds the pods.
@@ -32,6 +34,7 @@ impl Setup {
             pod_fates: Box::new(pod_fates),
             job_types: JobType::MXJOBS,
             concurrency: 16,
+            node_clocks_differ: false,
             staleness: AllowedStaleness {
                 of_others: 600_000,
                 of_own: 0,

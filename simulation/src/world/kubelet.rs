@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::faults::{LastEnd, PodFate};
+use crate::random::Random;
 use crate::world::pod;
 use crate::world::{direct, job};
 
@@ -57,9 +58,22 @@ pub struct Nodes {
     scheduled: Arc<AtomicUsize>,
     restored: Arc<AtomicBool>,
     notify: Arc<Notify>,
+    clocks_differ: bool,
 }
 
+/// The maximum difference between the clock of a node and that of the cluster, in seconds. With the two seconds for
+/// which an end may be reported late, it is below five minutes.
+const MAX_CLOCK_DIFFERENCE: u64 = 295;
+
 impl Nodes {
+    /// Creates the nodes of a cluster. If `clocks_differ`, each pod runs on a node with a clock of its own.
+    pub fn new(clocks_differ: bool) -> Self {
+        Self {
+            clocks_differ,
+            ..Self::default()
+        }
+    }
+
     /// Returns true if steps of a pod are scheduled.
     pub fn have_pending_steps(&self) -> bool {
         self.scheduled.load(Ordering::Relaxed) > 0
@@ -105,10 +119,16 @@ impl Nodes {
             let next = state.schedule.first_key_value().map(|((at, ..), _)| *at);
             match next {
                 Some(at) if at <= Instant::now() => {
-                    if let Some(((_, _, uid, _), step)) = state.schedule.pop_first()
+                    if let Some(((_, name, uid, _), step)) = state.schedule.pop_first()
                         && let Some(pod) = state.pods.get(&uid)
                     {
-                        carry_out(&cluster, pod, &uid, step, now()).await;
+                        let ahead = if self.clocks_differ {
+                            clock_difference(&name)
+                        } else {
+                            0
+                        };
+                        let by_node = now() + SignedDuration::from_secs(ahead);
+                        carry_out(&cluster, pod, &uid, step, now(), by_node).await;
                     }
                 }
                 Some(at) => {
@@ -255,7 +275,7 @@ impl RunningPod {
                 (after(s + 1), self.with_sidecar(&running(&self.container), 2)),
                 (after(2 * s + 1), self.ended("Succeeded", 0)),
             ],
-            PodFate::SidecarStays(code, s)
+            PodFate::SidecarStays(code, s) | PodFate::SidecarWorks(code, s, _)
                 if self.policy == "Always" || self.policy == "OnFailure" && code != 0 =>
             {
                 vec![
@@ -271,6 +291,18 @@ impl RunningPod {
                     self.with_sidecar(&terminated(&self.container, code, 0), 0),
                 ),
             ],
+            PodFate::SidecarWorks(code, s, more) => {
+                let main = terminated(&self.container, code, 0);
+                let phase = if code == 0 { "Succeeded" } else { "Failed" };
+                let works = self.with_sidecar(&main, 0);
+                let mut ended = self.end(phase, code);
+                ended["containerStatuses"] = json!([main, terminated("sidecar", 0, 0)]);
+                vec![
+                    (START_OR_STOP, runs()),
+                    (after(s), works),
+                    (after(s + more), PodStep::WriteStatus(ended, more.cast_signed())),
+                ]
+            }
             PodFate::InitFails(times, s) => {
                 let fails = |restarts: u64| {
                     let init = json!({"name": "init", "image": "i", "imageID": "i", "ready": false, "restartCount": restarts,
@@ -356,7 +388,7 @@ fn running(container: &str) -> Value {
 }
 
 /// Sets the end times of terminated containers and the transition times of conditions in a status.
-fn enter_times(status: &mut Value, ended: Timestamp, now: Timestamp) {
+fn enter_times(status: &mut Value, ended: Timestamp, now: Timestamp, by_node: Timestamp) {
     let second = |time: Timestamp| json!(Timestamp::from_second(time.as_second()).unwrap_or(time));
     for list in ["initContainerStatuses", "containerStatuses"] {
         let containers = status.get_mut(list).and_then(Value::as_array_mut);
@@ -373,7 +405,8 @@ fn enter_times(status: &mut Value, ended: Timestamp, now: Timestamp) {
     }
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
-        condition["lastTransitionTime"] = second(now);
+        let by_kubelet = condition["reason"] == "TerminationByKubelet";
+        condition["lastTransitionTime"] = second(if by_kubelet { by_node } else { now });
     }
 }
 
@@ -397,14 +430,32 @@ pub(crate) async fn bind(cluster: &Cluster, namespace: &str, name: &str) {
     direct::send(cluster, Method::POST, &path, &binding).await;
 }
 
-/// Carries out a step. It fails if the pod is gone, which is harmless.
-async fn carry_out(cluster: &Cluster, pod: &RunningPod, uid: &str, step: PodStep, now: Timestamp) {
+/// Returns the number of seconds that the clock of a pod's node is ahead.
+fn clock_difference(pod: &str) -> i64 {
+    let difference = Random::about(0, pod, 0).between(0, 2 * MAX_CLOCK_DIFFERENCE);
+    difference.cast_signed() - MAX_CLOCK_DIFFERENCE.cast_signed()
+}
+
+/// Carries out a step. It fails if the pod is gone, which is harmless. `by_node` is the time by the clock of the node.
+async fn carry_out(
+    cluster: &Cluster,
+    pod: &RunningPod,
+    uid: &str,
+    step: PodStep,
+    now: Timestamp,
+    by_node: Timestamp,
+) {
     let path = |below| direct::pod(&pod.namespace, &pod.name, below);
     let only_this = json!({"preconditions": {"uid": uid}});
     match step {
         PodStep::Bind => bind(cluster, &pod.namespace, &pod.name).await,
         PodStep::WriteStatus(mut status, ago) => {
-            enter_times(&mut status, now - SignedDuration::from_secs(ago), now);
+            enter_times(
+                &mut status,
+                by_node - SignedDuration::from_secs(ago),
+                now,
+                by_node,
+            );
             let patch = json!({"metadata": {"uid": uid}, "status": status});
             direct::send(cluster, Method::PATCH, &path("/status"), &patch).await;
         }

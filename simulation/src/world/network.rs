@@ -225,7 +225,7 @@ impl Network {
         }
         state.calls.push(call.clone());
         state.count += 1;
-        state.object_calls += u64::from(!matches!(call.verb, "list" | "watch"));
+        state.object_calls += u64::from(!matches!(call.verb, "list" | "watch" | "probe"));
         let now = self.history.now() / 10_000;
         // The renewal of a watch that a fault ended does not count as part of a storm.
         let renews = call.verb == "watch" && state.renewed < state.watch_ends.count();

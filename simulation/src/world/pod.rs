@@ -1,6 +1,5 @@
 //! Reads the JSON of pods.
 
-use jiff::{SignedDuration, Timestamp};
 use kube_memory::Object;
 use serde_json::Value;
 
@@ -36,30 +35,43 @@ pub fn has_ended(pod: &impl Json) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Returns true if the pod's first container exited with 0, and not because the pod was removed. The pod's deletion
-/// must not have been requested by then, and the pod must not have been the target of a disruption or have failed
-/// itself.
+/// Returns true if the pod's first container exited with 0 and the pod has not failed itself. The exit code counts only
+/// if the pod was not [`is_going`] before.
 pub fn has_done_its_work(pod: &impl Json) -> bool {
-    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let end = main_end(pod);
+    end.is_some_and(|end| end["exitCode"] == 0 && pod.member("status")["reason"].is_null())
+}
+
+/// Returns the end of the pod's first container, if it has ended.
+fn main_end(pod: &impl Json) -> Option<&Value> {
     let main = &pod.member("spec")["containers"][0]["name"];
-    let status = pod.member("status");
-    let containers = status["containerStatuses"].as_array().into_iter().flatten();
-    let end = containers
-        .filter(|container| container["name"] == *main)
-        .find_map(|container| container.get("state")?.get("terminated"));
-    let Some(end) = end.filter(|end| end["exitCode"] == 0 && status["reason"].is_null()) else {
-        return false;
-    };
-    let due = time(pod.meta("deletionTimestamp"));
-    let grace = pod.meta("deletionGracePeriodSeconds").as_i64().unwrap_or(0);
-    let requested = due.map(|due| due - SignedDuration::from_secs(grace));
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let disrupted = conditions
-        .filter(|condition| condition["type"] == "DisruptionTarget" && condition["status"] == "True")
-        .find_map(|condition| time(&condition["lastTransitionTime"]));
-    let ended = time(&end["finishedAt"]);
-    let is_first = |other: Timestamp| ended.is_some_and(|ended| ended < other);
-    [requested, disrupted].into_iter().flatten().all(is_first)
+    let mut containers = containers(pod);
+    let main = containers.find(|container| container["name"] == *main)?;
+    main.get("state")?.get("terminated")
+}
+
+fn containers(pod: &impl Json) -> impl Iterator<Item = &Value> {
+    pod.member("status")["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+}
+
+/// Returns true if the pod is being deleted or is the target of a disruption while its first container runs.
+pub fn is_going(pod: &impl Json) -> bool {
+    let mut conditions = pod.member("status")["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let is_target = |c: &Value| c["type"] == "DisruptionTarget" && c["status"] == "True";
+    let goes = !pod.meta("deletionTimestamp").is_null() || conditions.any(is_target);
+    goes && main_end(pod).is_none() && !has_ended(pod)
+}
+
+/// Returns true if the pod's first container has ended and another one runs.
+pub fn only_sidecars_run(pod: &impl Json) -> bool {
+    let runs = |container: &Value| container["state"]["running"].is_object();
+    phase(pod) == "Running" && main_end(pod).is_some() && containers(pod).any(runs)
 }
 
 /// Returns true if the pod names a scheduler other than the default one, which then binds the pod.

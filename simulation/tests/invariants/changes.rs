@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault;
+use training_job_simulation::world::job::{self, JobType};
 
 use crate::fixture::*;
 
@@ -331,4 +332,52 @@ async fn i18_a_watch_that_is_not_renewed_in_time() {
     Fixture::wait_past_allowed_staleness().await;
     fixture.watch(known).await;
     assert_eq!(fixture.violated(), ["I18", "I18"], "not for so long");
+}
+
+/// The operator deletes a pod in which a sidecar runs on, at this time after the end of its job.
+async fn sidecar_is_deleted(after: Duration, run_policy: Value) -> Vec<&'static str> {
+    let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
+    job["spec"]["runPolicy"] = run_policy;
+    let fixture = Fixture::with(job).await;
+    fixture.create("job-worker-0").await;
+    let container = |name: &str, state: Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let ended = json!({"terminated": {"exitCode": 0, "finishedAt": "2030-01-01T00:00:00Z"}});
+    let containers = [
+        container("mxnet", ended),
+        container("logs", json!({"running": {}})),
+    ];
+    let status = json!({"status": {"phase": "Running", "containerStatuses": containers}});
+    let path = format!("{PODS}/job-worker-0");
+    fixture.user("PATCH", &format!("{path}/status"), status).await;
+    let at = |type_: &str, second: u32| json!({"type": type_, "status": "True", "lastTransitionTime": format!("2030-01-01T00:00:0{second}Z")});
+    let born = fixture.job()["metadata"]["creationTimestamp"].clone();
+    let created = json!({"type": "Created", "status": "True", "lastTransitionTime": born});
+    fixture
+        .status(json!({"conditions": [created.clone(), at("Running", 6)]}))
+        .await;
+    let ran = json!({"type": "Running", "status": "False", "lastTransitionTime": "2030-01-01T00:00:08Z"});
+    fixture
+        .status(json!({"conditions": [created, ran, at("Succeeded", 8)]}))
+        .await;
+    tokio::time::sleep(after).await;
+    let uid = fixture
+        .cluster
+        .get("pods", "default", "job-worker-0")
+        .unwrap()
+        .value()["metadata"]["uid"]
+        .clone();
+    let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 30});
+    fixture.operator("DELETE", &path, options).await;
+    fixture.violated()
+}
+
+#[tokio::test(start_paused = true)]
+async fn i25_a_sidecar_is_cut_off() {
+    let soon = Duration::from_secs(60);
+    assert_eq!(sidecar_is_deleted(soon, json!({})).await, ["I26"]);
+    assert_eq!(sidecar_is_deleted(soon * 10, json!({})).await, [""; 0]);
+    assert_eq!(
+        sidecar_is_deleted(soon, json!({"cleanPodPolicy": "All"})).await,
+        [""; 0]
+    );
 }

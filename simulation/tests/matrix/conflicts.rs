@@ -155,7 +155,13 @@ async fn a_strangers_object_has_the_name() {
                 (&before["uid"], &before["ownerReferences"])
             );
             let running = sim.pods_now().iter().filter(|p| p.ends_with("Running")).count();
-            assert!(running >= 3, "{case}: {:?}", sim.pods_now());
+            // Without one of the services no pods are created, because they could not find each other.
+            let is_right = if plural == "pods" {
+                running >= 3
+            } else {
+                running == 0
+            };
+            assert!(is_right, "{case}: {:?}", sim.pods_now());
             assert!(remove(&sim, plural, "job-worker-0").await);
             sim.advance(400).await;
             settle_and_check(&mut sim).await;
@@ -164,8 +170,7 @@ async fn a_strangers_object_has_the_name() {
     }
 }
 
-/// Each attempt costs two calls for each name, even if the job changes meanwhile. Other children are created at once.
-/// An edit of the spec triggers an attempt, because it may fix the cause.
+/// Each attempt costs two calls for each name, even if the job changes meanwhile. Pods wait for their services. An edit of the spec triggers an attempt, because it may fix the cause.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -176,15 +181,12 @@ async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     sim.create(train("job", &SMALL)).await;
     sim.advance(100).await;
     sim.network.take_calls();
-    for _ in 0..10 {
-        sim.delete_pod("job-worker-0").await;
+    for touch in 0..10 {
+        let annotations = json!({"metadata": {"annotations": {"touched": touch.to_string()}}});
+        edit(&sim, "mxjobs", "job", annotations).await;
         sim.advance(10).await;
     }
-    assert_eq!(
-        sim.network.count("create", "pods"),
-        4 * 10,
-        "restarts do not wait"
-    );
+    assert_eq!(sim.network.count("create", "pods"), 0);
     let tries = sim.network.count("create", "services");
     assert!(tries <= 4 * 3, "{tries} tries");
     // By now the backoff is several minutes.
@@ -192,7 +194,9 @@ async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     sim.network.take_calls();
     edit(&sim, "mxjobs", "job", worker(json!({"replicas": 3}))).await;
     sim.advance(10).await;
-    assert_eq!(sim.network.count("create", "services"), 5);
+    // The edit triggers an attempt for each name, and its failure the first retry of the three that are taken.
+    let tries = sim.network.count("create", "services");
+    assert!((5..=8).contains(&tries), "{tries} tries");
     for replica in ["scheduler-0", "server-0", "worker-1"] {
         assert!(remove(&sim, "services", &format!("job-{replica}")).await);
     }

@@ -202,9 +202,9 @@ async fn jobs_of_two_kinds_have_one_name() {
     sim.advance(3_600).await;
     assert_eq!(sim.stored("pods", "job-worker-0")["metadata"]["uid"], before);
     assert_eq!(sim.network.count("delete", ""), 0);
-    let tries = sim.network.count("create", "pods");
+    let tries = sim.network.count("create", "services");
     assert!((10..80).contains(&tries), "{tries} tries in an hour");
-    assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
+    assert_eq!(event_count(&sim, "FailedCreateService"), 1);
     assert!(remove(&sim, "tfjobs", "job").await);
     sim.advance(400).await;
     settle_and_check(&mut sim).await;

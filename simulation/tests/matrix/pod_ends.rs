@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, SidecarFails, Succeeds};
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{PAIR, created_and_deleted, edit_status, remove, settle_and_check};
@@ -273,5 +273,41 @@ async fn a_replica_fails_again_and_again_under_new_operators() {
             u64::try_from(limit + 1).unwrap(),
             "{scope}"
         );
+    }
+}
+
+/// A drained pod was taken away, and a success stays one, whatever the clocks of their nodes.
+#[tokio::test(start_paused = true)]
+async fn clocks_of_nodes_differ() {
+    for (fate, end, restarts) in [
+        (PodFate::Drained(0, 100), "Succeeded", 1),
+        (PodFate::ShutDown(0, 100), "Succeeded", 1),
+        (PodFate::SidecarWorks(0, 100, 60), "Succeeded", 0),
+        (Succeeds(100), "Succeeded", 0),
+    ] {
+        let setup = Setup::mxjobs(move |name, attempt| match attempt {
+            0 if name.ends_with("worker-0") => fate,
+            _ => ends(name),
+        });
+        let mut sim = Simulation::with_setup(Setup {
+            node_clocks_differ: true,
+            ..setup
+        });
+        sim.start();
+        for job in ["a", "b", "c", "d"] {
+            sim.create(job::new(JobType::Train, job, &PAIR, "OnFailure"))
+                .await;
+        }
+        sim.advance(900).await;
+        for job in ["a", "b", "c", "d"] {
+            assert!(
+                sim.conditions(job).ends_with(end),
+                "{fate:?}: {}",
+                sim.conditions(job)
+            );
+            let restarted = sim.status(job)["restartCount"].as_i64().unwrap_or(0);
+            assert_eq!(restarted, restarts, "{fate:?}");
+        }
+        sim.assert_no_violations();
     }
 }

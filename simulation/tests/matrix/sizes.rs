@@ -82,7 +82,12 @@ fn very_many_jobs_outlive_their_operators() {
     assert_eq!(rest.count("patch mxjobs/status"), jobs);
     assert_eq!(known.calls, counted(&lists(2)));
     // One status write for the servers and workers, and one for the schedulers.
-    let told = [("create events", jobs), ("patch mxjobs/status", 2 * jobs)];
+    // Each job gives a cluster IP back, and has an event about it.
+    let told = [
+        ("create events", 2 * jobs),
+        ("delete services", jobs),
+        ("patch mxjobs/status", 2 * jobs),
+    ];
     assert_eq!(ended.calls, counted(&told));
     assert_eq!(deleted.calls, counted(&[]));
 }

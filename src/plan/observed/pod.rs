@@ -1,14 +1,14 @@
-//! Compact records of pods and their containers.
+//! Compact records of pods.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{is_writable, labels};
-use crate::plan::printable::printable;
+use crate::api::{RestartPolicy, is_writable, labels};
+use crate::job::JobObject;
 
-/// The maximum size of a stored message, in bytes.
-pub const MAX_MESSAGE: usize = 2_048;
+use super::container::{ContainerKind, ContainerRecord, ContainerRestart, EndOrder, Termination};
+use super::message::cut;
 
 /// The reason of an unscheduled pod for which there is no node, and of a group that Volcano does not admit.
 pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
@@ -18,6 +18,12 @@ pub(crate) const GATED: &str = "SchedulingGated";
 
 /// The condition of a pod that is the target of a disruption.
 pub(crate) const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// The reason of that condition if the kubelet sets it, by the same clock as the ends of containers.
+const BY_KUBELET: &str = "TerminationByKubelet";
+
+/// The maximum difference between the clocks of a node and of the API server.
+pub(crate) const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// The conditions that every pod has. They are left out of the record's conditions, because the phase and
 /// [`PodRecord::ready`] have the same information.
@@ -38,6 +44,8 @@ pub struct PodRecord {
     pub uid: String,
     /// The number of restarts of its replica before the pod was created.
     pub attempt: u32,
+    /// Hashes of the labels by which the operator and services select the pod; unset if unknown.
+    pub own_labels: Option<Box<[u64]>>,
     /// The phase of the pod.
     pub phase: Phase,
     /// True if the pod runs and is ready.
@@ -53,9 +61,10 @@ pub struct PodRecord {
     pub disrupted: bool,
     /// The condition `DisruptionTarget`, if it is True.
     pub disruption: Option<Box<Disruption>>,
-    /// True if the controller observed the end of the pod before it observed its deletion or disruption. Then the
-    /// times in the pod are not compared, because the clocks of nodes and API server may differ.
-    pub ended_first: bool,
+    /// The order of the pod's end and of its deletion or disruption, as the controller observed them.
+    pub order: EndOrder,
+    /// The restart policy in the pod's spec; unset if it is unknown.
+    pub restart_policy: Option<RestartPolicy>,
     /// The node of the pod; unset while the pod runs and is neither deleted nor disrupted.
     pub node: Option<String>,
     /// The type and status of its conditions, except those that every pod has.
@@ -111,56 +120,10 @@ pub struct DeletionTimes {
 pub struct Disruption {
     /// The cause of the disruption in one word, such as `EvictionByEvictionAPI`.
     pub reason: String,
-    /// The cause in a sentence; at most [`MAX_MESSAGE`] bytes.
+    /// The cause in a sentence; at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
     pub message: String,
     /// The time since when the condition has been True.
     pub time: Option<Timestamp>,
-}
-
-/// The kind of a container in a pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContainerKind {
-    /// One of `containers`.
-    #[default]
-    Regular,
-    /// An init container that must end before the others start.
-    Init,
-    /// An init container that runs beside the others, having `restartPolicy: Always`.
-    Sidecar,
-}
-
-/// The record of a container.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ContainerRecord {
-    /// The name of the container.
-    pub name: String,
-    /// The kind of the container.
-    pub kind: ContainerKind,
-    /// The number of restarts by the kubelet.
-    pub restarts: i32,
-    /// The end of the container, if it has ended and has not been restarted.
-    pub ended: Option<Termination>,
-    /// The end of the container before its latest restart.
-    pub last: Option<Termination>,
-    /// The reason and message why the container waits.
-    pub waiting: Option<(String, String)>,
-}
-
-/// The end of a container.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Termination {
-    /// The exit code of the container.
-    pub exit_code: i32,
-    /// The signal that ended the container, if known.
-    pub signal: Option<i32>,
-    /// The reason, in one word.
-    pub reason: Option<String>,
-    /// The message; at most [`MAX_MESSAGE`] bytes.
-    pub message: Option<String>,
-    /// The start time.
-    pub started_at: Option<Timestamp>,
-    /// The end time.
-    pub finished_at: Option<Timestamp>,
 }
 
 impl PodRecord {
@@ -177,6 +140,22 @@ impl PodRecord {
         self.unscheduled_since.filter(|_| reason != GATED)
     }
 
+    /// Returns true if the pod has these labels of the operator, or its labels are unknown.
+    pub(crate) fn has_labels<'l>(&self, wanted: impl IntoIterator<Item = &'l (String, String)>) -> bool {
+        let mut wanted = wanted
+            .into_iter()
+            .map(|(key, value)| labels::fingerprint(key, value));
+        let own = self.own_labels.as_ref();
+        own.is_none_or(|own| wanted.all(|label| own.contains(&label)))
+    }
+
+    /// Returns true if the pod has the labels of `wanted` that the operator selects by.
+    pub fn is_labeled_as(&self, wanted: &JobObject) -> bool {
+        let own = fingerprints(&wanted.metadata);
+        let has = self.own_labels.as_ref();
+        has.is_none_or(|has| own.iter().all(|label| has.contains(label)))
+    }
+
     /// Returns true if the pod has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -187,17 +166,111 @@ impl PodRecord {
         self.deleting || self.disruption.is_some()
     }
 
-    /// Returns true if the pod was deleted or disrupted before a process that ended at `end`: its deletion was
-    /// requested, or it became the target of a disruption, at that time or before. An end whose time is unknown
-    /// counts as later.
-    pub fn was_taken_away(&self, end: Option<Timestamp>) -> bool {
-        if self.ended_first {
-            return false;
+    /// Returns true if the pod was deleted or disrupted before `end`, the end of one of its containers, or before the
+    /// end of the pod if that is None. The order decides in which the controller observed both. If it has not observed
+    /// it, the API server's answer to the deletion decides, which grants a pod that has ended no grace period. Otherwise
+    /// the times decide: a process that ended at most [`MAX_CLOCK_SKEW`] earlier, or at an unknown time, was taken away.
+    pub fn was_taken_away(&self, end: Option<&Termination>) -> bool {
+        let (order, at) = match end {
+            Some(end) => (end.order, end.finished_at),
+            None => (self.order, self.ended_at()),
+        };
+        match order {
+            EndOrder::EndedFirst => return false,
+            EndOrder::GoingFirst => return true,
+            EndOrder::Unknown => {}
         }
-        let comes_first = |time: Option<Timestamp>| time.zip(end).is_none_or(|(time, end)| time <= end);
-        let is_deleted_first = self.deleting && comes_first(self.deletion.map(|deletion| deletion.requested));
-        let disruption = self.disruption.as_ref();
-        is_deleted_first || disruption.is_some_and(|disruption| comes_first(disruption.time))
+        let had_ended = self.is_terminal() && self.deletion.is_some_and(|times| times.requested == times.due);
+        let comes_first = |time: Option<Timestamp>, skew: SignedDuration| {
+            time.zip(at)
+                .is_none_or(|(time, end)| end.duration_since(time) >= -skew)
+        };
+        let requested = self.deletion.map(|deletion| deletion.requested);
+        let is_deleted_first = self.deleting && !had_ended && comes_first(requested, MAX_CLOCK_SKEW);
+        is_deleted_first
+            || self
+                .disruption
+                .as_ref()
+                .is_some_and(|disruption| match disruption.reason == BY_KUBELET {
+                    true => comes_first(disruption.time, SignedDuration::ZERO),
+                    false => !had_ended && comes_first(disruption.time, MAX_CLOCK_SKEW),
+                })
+    }
+
+    /// Returns true if the kubelet restarts this container of the pod, which has ended. All containers restart if
+    /// another one ended before, and its restart rules say so.
+    pub fn restarts(&self, container: &ContainerRecord) -> bool {
+        let Some(end) = container.ended.as_ref().filter(|_| !self.is_terminal()) else {
+            return false;
+        };
+        let is_earlier = |other: &Termination| {
+            let times = other.finished_at.zip(end.finished_at);
+            times.is_none_or(|(other, end)| other <= end)
+        };
+        let mut others = self.containers.iter();
+        container.restarts_by_itself(self.restart_policy.as_ref())
+            || others.any(|other| other.end_that_restarts_all().is_some_and(is_earlier))
+    }
+
+    /// Returns how often the kubelet restarted all containers of the pod at once, by the containers' restart rules.
+    pub fn restarts_of_all(&self) -> i32 {
+        let mut containers = self.containers.iter();
+        let rules = |c: &ContainerRecord| {
+            c.restart
+                .as_ref()
+                .is_some_and(|restart| restart.may_restart_all())
+        };
+        let least = || self.containers.iter().map(|c| c.restarts).min();
+        containers.any(rules).then(least).flatten().unwrap_or(0)
+    }
+
+    /// Returns true if a process of the pod ended before the pod was deleted or disrupted.
+    pub fn has_own_end(&self) -> bool {
+        let regular = self.containers.iter();
+        let regular = regular.filter(|container| container.kind == ContainerKind::Regular);
+        let mut ends = regular
+            .filter_map(|container| container.ended.as_ref())
+            .peekable();
+        match ends.peek() {
+            Some(_) => ends.any(|end| !self.was_taken_away(Some(end))),
+            None => self.is_terminal() && !self.was_taken_away(None),
+        }
+    }
+
+    /// Adds the facts that the pod itself does not contain. `before` is the record of its previous state, if there is
+    /// one, and `now` the time of the observation.
+    pub fn follow(&mut self, before: Option<&Self>, now: Timestamp) {
+        let is_going = |pod: &Self| pod.deletion.is_some() || pod.disruption.is_some();
+        let (went, goes) = (before.is_some_and(is_going), is_going(self));
+        // `known` is the order if the end was observed before.
+        let order = |known: Option<EndOrder>| match known {
+            Some(known) if known != EndOrder::Unknown => known,
+            None if went => EndOrder::GoingFirst,
+            _ if !goes => EndOrder::EndedFirst,
+            _ => EndOrder::Unknown,
+        };
+        let mut ends = self.is_terminal() && before.is_some_and(|before| !before.is_terminal());
+        for container in &mut self.containers {
+            let Some(end) = &mut container.ended else {
+                continue;
+            };
+            let held = before.and_then(|before| before.containers.iter().find(|c| c.name == container.name));
+            let held = held.filter(|held| held.restarts == container.restarts);
+            let known = held.and_then(|held| held.ended.as_ref()).map(|end| end.order);
+            ends |= before.is_some() && known.is_none() && container.kind == ContainerKind::Regular;
+            end.order = order(known);
+        }
+        if self.is_terminal() {
+            self.order = order(
+                before
+                    .filter(|before| before.is_terminal())
+                    .map(|before| before.order),
+            );
+        }
+        self.seen_to_end = match ends {
+            true => Some(now),
+            false => before.and_then(|before| before.seen_to_end),
+        };
     }
 
     /// Returns the time when the last regular container ended, if all have ended and their times are known.
@@ -223,22 +296,70 @@ impl PodRecord {
 impl From<&Pod> for PodRecord {
     fn from(pod: &Pod) -> Self {
         let spec = pod.spec.as_ref();
-        let init = spec.and_then(|spec| spec.init_containers.as_ref());
-        let sidecars = init.into_iter().flatten();
-        let sidecars = sidecars.filter(|c| c.restart_policy.as_deref() == Some(SIDECAR_POLICY));
-        let sidecars: Vec<&str> = sidecars.map(|container| container.name.as_str()).collect();
-        let node = spec.and_then(|spec| spec.node_name.as_deref());
-        Self::of(&pod.metadata, node, &sidecars, pod.status.as_ref())
+        let init = spec
+            .into_iter()
+            .flat_map(|spec| spec.init_containers.iter().flatten());
+        let containers = init.chain(spec.into_iter().flat_map(|spec| &spec.containers));
+        let restarts: Vec<_> = containers.filter_map(ContainerRestart::of).collect();
+        let spec = ObservedSpec {
+            node: spec.and_then(|spec| spec.node_name.as_deref()),
+            restart_policy: spec.and_then(|spec| spec.restart_policy.as_deref()),
+            containers: restarts.iter().collect(),
+        };
+        Self::of(&pod.metadata, &spec, pod.status.as_ref())
     }
 }
 
-/// The restart policy that makes an init container a sidecar.
-pub const SIDECAR_POLICY: &str = "Always";
+/// Returns the hashes of the labels by which the operator and services may select a pod.
+fn fingerprints(meta: &ObjectMeta) -> Box<[u64]> {
+    let own = meta
+        .labels
+        .iter()
+        .flatten()
+        .filter(|(key, _)| labels::is_own(key));
+    own.map(|(key, value)| labels::fingerprint(key, value)).collect()
+}
+
+impl ContainerRestart {
+    /// Returns the restart policy of a container if it has one of its own.
+    fn of(container: &Container) -> Option<Self> {
+        container.restart_policy.as_ref()?;
+        // The types of older Kubernetes versions do not have the rules.
+        serde_json::from_value(serde_json::to_value(container).ok()?).ok()
+    }
+}
+
+/// The part of a pod's spec that its record depends on.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedSpec<'a> {
+    /// The node of the pod.
+    pub node: Option<&'a str>,
+    /// The restart policy of the pod.
+    pub restart_policy: Option<&'a str>,
+    /// The init containers and containers. Those without a restart policy of their own may be missing.
+    pub containers: Vec<&'a ContainerRestart>,
+}
+
+impl ObservedSpec<'_> {
+    /// Returns the record of a container with this status, which is one of `kind`.
+    fn record(&self, status: &ContainerStatus, kind: ContainerKind) -> ContainerRecord {
+        let named = self.containers.iter().find(|spec| spec.name == status.name);
+        let restart = named.filter(|spec| spec.restart_policy.is_some());
+        let always = restart.is_some_and(|spec| spec.restart_policy == Some(RestartPolicy::Always));
+        ContainerRecord {
+            kind: match kind {
+                ContainerKind::Init if always => ContainerKind::Sidecar,
+                kind => kind,
+            },
+            restart: restart.map(|spec| Box::new((*spec).clone())),
+            ..status.into()
+        }
+    }
+}
 
 impl PodRecord {
-    /// Makes the record of a pod with this metadata and status on this node. `sidecars` are the names of the init
-    /// containers that are sidecars.
-    pub fn of(meta: &ObjectMeta, node: Option<&str>, sidecars: &[&str], status: Option<&PodStatus>) -> Self {
+    /// Makes the record of a pod with this metadata, spec and status.
+    pub fn of(meta: &ObjectMeta, spec: &ObservedSpec<'_>, status: Option<&PodStatus>) -> Self {
         let none = PodStatus::default();
         let status = status.unwrap_or(&none);
         let annotations = meta.annotations.as_ref();
@@ -271,18 +392,9 @@ impl PodRecord {
             waits.and_then(|c| Some((c.reason.clone()?, cut(c.message.clone().unwrap_or_default()))));
         let scheduled = condition("PodScheduled", "True");
         let init = status.init_container_statuses.iter().flatten();
-        let init = init.map(|c| ContainerRecord {
-            kind: match sidecars.contains(&&*c.name) {
-                true => ContainerKind::Sidecar,
-                false => ContainerKind::Init,
-            },
-            ..c.into()
-        });
-        let main = status
-            .container_statuses
-            .iter()
-            .flatten()
-            .map(ContainerRecord::from);
+        let init = init.map(|c| spec.record(c, ContainerKind::Init));
+        let main = status.container_statuses.iter().flatten();
+        let main = main.map(|c| spec.record(c, ContainerKind::Regular));
         let mut containers: Vec<ContainerRecord> = init.chain(main).collect();
         // Most pods have one container, and there are many pods.
         containers.shrink_to_fit();
@@ -294,10 +406,11 @@ impl PodRecord {
             _ => Phase::Pending,
         };
         let deleting = meta.deletion_timestamp.is_some();
-        let waits_for_node = phase == Phase::Pending && scheduled.is_none() && node.is_none();
+        let waits_for_node = phase == Phase::Pending && scheduled.is_none() && spec.node.is_none();
         let created = meta.creation_timestamp.as_ref().map(|time| time.0);
         let just_runs = phase == Phase::Running && !deleting && disruption.is_none();
         Self {
+            own_labels: Some(fingerprints(meta)),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
             attempt: attempt.and_then(|a| a.parse().ok()).unwrap_or(0),
@@ -314,8 +427,9 @@ impl PodRecord {
                 .collect(),
             disrupted: disruption.is_some() || taken_away,
             disruption,
-            ended_first: false,
-            node: node.filter(|_| !just_runs).map(str::to_owned),
+            order: EndOrder::default(),
+            restart_policy: spec.restart_policy.map(|policy| policy.to_owned().into()),
+            node: spec.node.filter(|_| !just_runs).map(str::to_owned),
             conditions,
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
@@ -334,7 +448,7 @@ impl DeletionTimes {
     pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
         let due = meta.deletion_timestamp.as_ref()?.0;
         let grace = SignedDuration::from_secs(meta.deletion_grace_period_seconds.unwrap_or(0));
-        let requested = due.checked_sub(grace).unwrap_or(due);
+        let requested = due.checked_sub(grace).unwrap_or(Timestamp::MIN);
         Some(Self { requested, due })
     }
 }
@@ -351,59 +465,6 @@ impl From<&PodCondition> for Disruption {
                 .filter(|t| is_writable(*t)),
         }
     }
-}
-
-impl From<&ContainerStatus> for ContainerRecord {
-    fn from(status: &ContainerStatus) -> Self {
-        let state = status.state.as_ref();
-        let waiting = state.and_then(|s| s.waiting.as_ref());
-        let last = status.last_state.as_ref();
-        Self {
-            name: status.name.clone(),
-            kind: ContainerKind::Regular,
-            restarts: status.restart_count.max(0),
-            ended: state.and_then(|s| s.terminated.as_ref()).map(Termination::from),
-            last: last.and_then(|s| s.terminated.as_ref()).map(Termination::from),
-            waiting: waiting
-                .and_then(|w| Some((w.reason.clone()?, cut(w.message.clone().unwrap_or_default())))),
-        }
-    }
-}
-
-impl From<&ContainerStateTerminated> for Termination {
-    fn from(state: &ContainerStateTerminated) -> Self {
-        Self {
-            exit_code: state.exit_code,
-            signal: state.signal.filter(|s| *s != 0),
-            reason: state.reason.clone().filter(|r| !r.is_empty()).map(cut),
-            message: state.message.clone().filter(|m| !m.is_empty()).map(cut),
-            started_at: state.started_at.as_ref().map(|t| t.0),
-            // The time becomes part of a status.
-            finished_at: state
-                .finished_at
-                .as_ref()
-                .map(|t| t.0)
-                .filter(|t| is_writable(*t)),
-        }
-    }
-}
-
-/// Returns the end of a message, with at most `bound` bytes. The end is kept because it has the most information.
-pub(crate) fn last_words(message: String, bound: usize) -> String {
-    let mut from = message.len().saturating_sub(bound);
-    while !message.is_char_boundary(from) {
-        from += 1;
-    }
-    if from == 0 {
-        message
-    } else {
-        message[from..].to_owned()
-    }
-}
-
-/// Returns the end of a text that a container or a node wrote, printable.
-fn cut(message: String) -> String {
-    last_words(printable(last_words(message, MAX_MESSAGE)), MAX_MESSAGE)
 }
 
 #[cfg(test)]

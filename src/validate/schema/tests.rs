@@ -80,7 +80,7 @@ fn what_it_forbids_is_reported_with_its_path() {
         ),
         (
             json!({"mode": "", "count": "1"}),
-            "spec.count: must be an integer (is \"1\")",
+            "spec.count: must be an integer (is \"1\"); remove the quotes",
         ),
         (
             json!({"mode": "", "count": 1.5}),

@@ -107,6 +107,18 @@ impl ControlPlane {
         SHARED.get_or_init(start).await
     }
 
+    /// Returns the control plane for tests of clients, which all tests of a test binary share: it serves only the kinds
+    /// that an installation has by default.
+    pub async fn of_default_kinds() -> &'static Self {
+        static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+        let start = async || {
+            let plane = Self::start_at_once(Options::default()).await;
+            plane.install_default_crds().await;
+            plane
+        };
+        SHARED.get_or_init(start).await
+    }
+
     /// Returns true if the tests started the control plane. It then has no nodes and no additional admission.
     pub fn is_own(&self) -> bool {
         self.own.is_some()

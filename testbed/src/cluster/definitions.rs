@@ -25,18 +25,19 @@ impl ControlPlane {
 
     /// Applies the definitions of a folder, over those that are there, and awaits that the kinds are served.
     pub async fn apply_definitions(&self, folder: &Path) {
-        let folder = folder.display().to_string();
-        let apply = [
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "-o",
-            "name",
-            "--recursive",
-            "-f",
-            &folder,
-        ];
-        let applied = self.kubectl(&apply).await.success();
+        self.apply(&["--recursive", "-f", &folder.display().to_string()])
+            .await;
+    }
+
+    /// Applies only the definitions that an installation has by default, and awaits that the kinds are served.
+    pub(super) async fn install_default_crds(&self) {
+        let folder = repository().join("crds").display().to_string();
+        self.apply(&["-f", &folder]).await;
+    }
+
+    async fn apply(&self, files: &[&str]) {
+        let apply = ["apply", "--server-side", "--force-conflicts", "-o", "name"];
+        let applied = self.kubectl(&[&apply[..], files].concat()).await.success();
         for line in applied.lines() {
             self.served(line.rsplit('/').next().unwrap_or_default()).await;
         }

@@ -17,6 +17,7 @@ mod nodes;
 mod ports;
 mod process;
 mod proxy;
+mod relay;
 mod servers;
 mod wait;
 
@@ -29,6 +30,7 @@ pub use nodes::Nodes;
 pub use ports::free as free_port;
 pub use process::{Background, Program};
 pub use proxy::{Fault, Frozen, On, Planned, Proxy, RecordedCall, Reply};
+pub use relay::{Link, Relay, Traffic};
 pub use rustix::process::Signal;
 pub use wait::{wait, wait_for_all};
 

@@ -97,6 +97,12 @@ impl<J: TrainingJob> PlanHarness<J> {
     fn patch(&mut self, patch: &ObjectPatch) {
         let object = &patch.object;
         let name = object.metadata.name.clone().unwrap();
+        if ChildKind::from(object.kind) == ChildKind::Pod {
+            let labels = object.metadata.labels.clone().unwrap_or_default();
+            let pod = self.pods.get_mut(&name).unwrap();
+            pod.metadata.labels.get_or_insert_default().extend(labels);
+            return;
+        }
         let records = self.objects.get_mut(&object.kind);
         let Some(record) = records.and_then(|records| records.get_mut(&name)) else {
             self.put(object, patch.uid.clone());
@@ -140,8 +146,8 @@ impl<J: TrainingJob> PlanHarness<J> {
         let pod = self.pods.remove(name).expect("the pod is there");
         let record = PodRecord::from(&pod);
         let ours = self.deleted_here.remove(&record.uid);
-        if record.phase == Phase::Succeeded && !ours && !record.deleting {
-            self.completed.insert(name.to_owned(), record.attempt);
+        if !ours && record.has_own_end() {
+            self.removed.insert(name.to_owned(), Arc::new(record));
         }
     }
 

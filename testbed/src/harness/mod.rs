@@ -44,7 +44,7 @@ pub struct PlanHarness<J> {
     /// The job's objects beside pods and services, by kind and name.
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// The attempts of pods that succeeded and were deleted by others, as in the controller's cache.
-    pub completed: BTreeMap<String, u32>,
+    pub removed: BTreeMap<String, Arc<PodRecord>>,
     /// The events, in order.
     pub events: Vec<PlannedEvent>,
     /// The names of created pods, in order.
@@ -72,7 +72,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             pods: BTreeMap::new(),
             services: BTreeMap::new(),
             objects: BTreeMap::new(),
-            completed: BTreeMap::new(),
+            removed: BTreeMap::new(),
             events: Vec::new(),
             created: Vec::new(),
             capacity_freed_at: None,
@@ -174,7 +174,7 @@ impl<J: TrainingJob> PlanHarness<J> {
 
     /// Restarts the operator, which loses its in-memory state.
     pub fn restart_operator(&mut self) -> &mut Self {
-        self.completed.clear();
+        self.removed.clear();
         self.deleted_here.clear();
         self
     }
@@ -260,8 +260,9 @@ impl<J: TrainingJob> PlanHarness<J> {
                 .map(|(n, s)| (n.clone(), Arc::new(s.into())))
                 .collect(),
             objects: self.objects.clone(),
-            completed: self.completed.clone(),
+            removed: self.removed.clone(),
             capacity_freed_at: self.capacity_freed_at,
+            ..Observed::default()
         }
     }
 }

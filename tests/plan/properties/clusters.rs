@@ -22,6 +22,17 @@ pub(crate) fn now() -> impl Strategy<Value = Timestamp> {
     prop_oneof![8 => time(), 1 => Just(Timestamp::UNIX_EPOCH), 1 => Just(Timestamp::MAX), 1 => time_with_fraction()]
 }
 
+/// Returns the last record of a pod that succeeded.
+fn succeeded(name: String, attempt: u32) -> Arc<PodRecord> {
+    let phase = Phase::Succeeded;
+    Arc::new(PodRecord {
+        name,
+        attempt,
+        phase,
+        ..PodRecord::default()
+    })
+}
+
 pub(crate) fn observed() -> impl Strategy<Value = Observed> {
     let pods = btree_map(child(), pod(), 0..8).prop_map(|pods| {
         let named = pods.into_iter().map(|(name, pod)| {
@@ -50,10 +61,13 @@ pub(crate) fn observed() -> impl Strategy<Value = Observed> {
         });
         named.collect()
     });
-    (pods, services, btree_map(child(), 0..3_u32, 0..2)).prop_map(|(pods, services, completed)| Observed {
+    (pods, services, btree_map(child(), 0..3_u32, 0..2)).prop_map(|(pods, services, removed)| Observed {
         pods,
         services,
-        completed,
+        removed: removed
+            .into_iter()
+            .map(|(name, attempt)| (name.clone(), succeeded(name, attempt)))
+            .collect(),
         ..Observed::default()
     })
 }
@@ -196,7 +210,7 @@ fn container() -> impl Strategy<Value = ContainerRecord> {
             restarts,
             ended,
             last,
-            waiting: None,
+            ..ContainerRecord::default()
         })
 }
 
@@ -206,10 +220,9 @@ fn end() -> impl Strategy<Value = Termination> {
         |(exit_code, signal, message, finished_at)| Termination {
             exit_code,
             signal,
-            reason: None,
             message,
-            started_at: None,
             finished_at,
+            ..Termination::default()
         },
     )
 }

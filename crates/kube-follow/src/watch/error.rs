@@ -44,6 +44,16 @@ impl WatchError {
         }
     }
 
+    /// Returns true if the call waited at a closed gate, or was lost with the connection of a server that is away.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, Self::Call(CallError::Away))
+    }
+
+    /// Returns true if the connection of a watch was lost.
+    pub(super) fn is_lost_connection(&self) -> bool {
+        matches!(self, Self::Stream(kube::Error::ReadEvents(_)))
+    }
+
     /// Returns true if the server does not serve the resource.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::Call(error) if error.code() == Some(404))

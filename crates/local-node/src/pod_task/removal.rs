@@ -68,9 +68,8 @@ async fn remove(agent: &Agent, pod: &PodRef) {
     for delay in retries() {
         match agent.api.delete(pod).await {
             Ok(()) | Err(ApiError::Gone) => return,
-            Err(error @ (ApiError::Conflict(_) | ApiError::Failed(_))) => {
-                tracing::warn!(pod = pod.name, %error, "the pod cannot be deleted, trying again");
-                tokio::time::sleep(delay).await;
+            Err(error) => {
+                error.before_retry(&pod.name, "delete the pod", delay).await;
             }
         }
     }

@@ -35,7 +35,7 @@ impl FromStr for Assignment {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (path, value) = text.split_once('=').ok_or("must have the form PATH=VALUE")?;
-        let steps = steps(path).filter(|steps| steps.len() > 1 && steps[0] == Step::Key("spec".to_owned()));
+        let steps = steps(path).filter(|steps| is_writable(steps));
         let steps =
             steps.ok_or("must begin with a field of the job, such as spec.runPolicy.backoffLimit=3")?;
         let value = kube_manifest::parse(value).map_err(|error| format!("the value: {}", error.problem))?;
@@ -45,6 +45,14 @@ impl FromStr for Assignment {
             value: value.first().map_or(Value::Null, kube_manifest::Node::to_json),
         })
     }
+}
+
+/// Returns true for a field of the specification, the namespace, a label or an annotation.
+fn is_writable(steps: &[Step]) -> bool {
+    let is = |n: usize, key: &str| steps.get(n) == Some(&Step::Key(key.to_owned()));
+    let is_map = is(1, "labels") || is(1, "annotations");
+    is(0, "spec") && steps.len() > 1
+        || is(0, "metadata") && (is(1, "namespace") && steps.len() == 2 || is_map && steps.len() == 3)
 }
 
 /// Returns the steps of a path such as `spec.a.list[0].labels[example.com/b]`.
@@ -149,6 +157,21 @@ mod tests {
     }
 
     #[test]
+    fn the_namespace_labels_and_annotations_may_be_set() {
+        let mut job = json!({"metadata": {"name": "a"}});
+        for text in [
+            "metadata.namespace=ml",
+            "metadata.labels[a.b/c]=d",
+            "metadata.annotations.e='1'",
+        ] {
+            text.parse::<Assignment>().unwrap().apply(&mut job).unwrap();
+        }
+        let expected =
+            json!({"name": "a", "namespace": "ml", "labels": {"a.b/c": "d"}, "annotations": {"e": "1"}});
+        assert_eq!(job["metadata"], expected);
+    }
+
+    #[test]
     fn wrong_paths_are_reported() {
         for (text, expected) in [
             ("spec.replicas", "must have the form PATH=VALUE"),
@@ -158,6 +181,10 @@ mod tests {
             ),
             (
                 "spec=4",
+                "must begin with a field of the job, such as spec.runPolicy.backoffLimit=3",
+            ),
+            (
+                "metadata.name=a",
                 "must begin with a field of the job, such as spec.runPolicy.backoffLimit=3",
             ),
             (

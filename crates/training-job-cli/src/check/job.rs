@@ -18,6 +18,8 @@ pub(crate) struct Job {
     pub(crate) version: String,
     /// The file, as the command's arguments name it.
     pub(crate) file: String,
+    /// The path of the file below the directory that an argument names; empty for a file that an argument names.
+    pub(crate) below: String,
     /// The file and the line at which the job begins, as `file:line`.
     pub(crate) origin: String,
 }
@@ -34,6 +36,7 @@ impl Job {
             version: kind.resource.version.clone(),
             object: checked.object,
             file: origin.clone(),
+            below: String::new(),
             origin,
             kind,
         })

@@ -36,6 +36,7 @@ fn of_policy(policy: &Policy, fields: &mut Fields) {
         ("successPolicy", json!(policy.success)),
         ("cleanPodPolicy", json!(policy.clean_pods)),
         ("ttlSecondsAfterFinished", json!(policy.ttl_seconds)),
+        ("sidecarGracePeriodSeconds", json!(policy.sidecar_grace_seconds)),
         ("stableAddress", json!(policy.stable_address)),
     ];
     for (name, value) in values {

@@ -57,24 +57,51 @@ impl Rules {
     }
 }
 
+/// A job with a title that no other job of its side has.
+pub(super) type Titled = (String, Job);
+
+/// Gives each job its title. Jobs of one name, in files that are not applied together, have their file's path as well.
+pub(super) fn titled(sides: [Vec<Job>; 2]) -> [Vec<Titled>; 2] {
+    let mut repeated = BTreeSet::new();
+    for side in &sides {
+        let mut known = BTreeSet::new();
+        repeated.extend(
+            side.iter()
+                .map(title)
+                .filter(|title| !known.insert(title.clone())),
+        );
+    }
+    sides.map(|side| {
+        let jobs = side.into_iter().map(|job| match title(&job) {
+            title if repeated.contains(&title) => (format!("{title} ({})", job.below), job),
+            title => (title, job),
+        });
+        jobs.collect()
+    })
+}
+
 /// Removes the jobs that both sides have in the same form, because to find the rules of a job takes long.
-pub(super) fn remove_equal(old: &mut Vec<Job>, new: &mut Vec<Job>) {
-    let by_title: BTreeMap<String, Job> = old.iter().map(|job| (title(job), job.clone())).collect();
-    let is_equal = |job: &Job| {
-        let other = by_title.get(&title(job));
+pub(super) fn remove_equal([old, new]: &mut [Vec<Titled>; 2]) {
+    let by_title: BTreeMap<&String, &Job> = old.iter().map(|(title, job)| (title, job)).collect();
+    let is_equal = |(title, job): &&Titled| {
+        let other = by_title.get(title);
         other.is_some_and(|other| (&other.version, &other.object) == (&job.version, &job.object))
     };
-    let equal: BTreeSet<String> = new.iter().filter(|job| is_equal(job)).map(title).collect();
+    let equal: BTreeSet<String> = new
+        .iter()
+        .filter(is_equal)
+        .map(|(title, _)| title.clone())
+        .collect();
     for side in [old, new] {
-        side.retain(|job| !equal.contains(&title(job)));
+        side.retain(|(title, _)| !equal.contains(title));
     }
 }
 
 /// Returns the jobs as a side, with their rules and objects.
-pub(super) fn side(jobs: &[Job], settings: &Settings) -> Result<Vec<JobSide>, Failure> {
-    let sides = jobs.iter().map(|job| {
+pub(super) fn side(jobs: &[Titled], settings: &Settings) -> Result<Vec<JobSide>, Failure> {
+    let sides = jobs.iter().map(|(title, job)| {
         Ok(JobSide {
-            title: title(job),
+            title: title.clone(),
             rules: Some(Rules::new(job, settings)?),
             objects: job.render(settings)?,
         })

@@ -4,12 +4,15 @@ use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, ResourceExt};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use training_job::Settings;
+use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
 
 use super::job::{self, JobSide, Rules};
 use super::shape::reduced_to;
+use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
@@ -32,13 +35,22 @@ pub(super) async fn sides(
         let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &job.kind.resource);
-        let stored_job = with_timeout(api.get_opt(&name))
-            .await
-            .and_then(|response| Ok(response?))
-            .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
+        let object = format!("{} {namespace}/{name}", job.kind.name());
+        let stored_job = match with_timeout(api.get_opt(&name)).await? {
+            Err(error) if is_unserved(&error) => {
+                note(&format!("{object}: {}", unserved(&job.kind.resource)));
+                None
+            }
+            stored => stored.with_context(|| object)?,
+        };
         if let Some(stored_job) = &stored_job {
             // The objects of both sides must have the same owner.
             job.object["metadata"]["uid"] = json!(stored_job.uid());
+            keep_applied(
+                &mut job.object,
+                &serde_json::to_value(stored_job)?,
+                job.kind.framework.roles_field,
+            );
         }
         let title = job::title(&job);
         let mut wanted = job.render(settings).map_err(as_error)?;
@@ -72,7 +84,17 @@ pub(super) async fn sides(
                 note(&format!("{title}: {text}"));
             }
             let planned = (job.kind.planned_objects)(&job.object, settings, &running);
-            for now in planned.map_err(|errors| anyhow::anyhow!("{errors}"))? {
+            let planned = planned.map_err(|errors| anyhow::anyhow!("{errors}"))?;
+            let status = JobStatus::deserialize(&job.object["status"]).unwrap_or_default();
+            if status.is_finished() || job.object["spec"]["runPolicy"]["suspend"] == true {
+                // No pod and no service is created, so those that are gone are no difference.
+                let exists = |object: &Value| {
+                    let mut all = running.iter().chain(&planned);
+                    all.any(|other| write::title(other) == write::title(object))
+                };
+                wanted.retain(exists);
+            }
+            for now in planned {
                 let same = wanted
                     .iter_mut()
                     .find(|other| write::title(other) == write::title(&now));
@@ -103,6 +125,36 @@ pub(super) async fn sides(
     }
     Ok((old, new))
 }
+
+/// Copies to a manifest what `kubectl apply` keeps: the numbers of replicas and the suspension of the stored job, if
+/// the manifest does not set them, and the one that was applied last did not either.
+fn keep_applied(job: &mut Value, stored: &Value, roles_field: &str) {
+    let applied = &stored["metadata"]["annotations"][LAST_APPLIED];
+    let applied: Value = applied
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let mut pointers = vec!["/spec/runPolicy/suspend".to_owned()];
+    let roles = job["spec"][roles_field].as_object().into_iter().flatten();
+    pointers.extend(roles.map(|(role, _)| format!("/spec/{roles_field}/{role}/replicas")));
+    for pointer in pointers {
+        let is_set = |object: &Value| object.pointer(&pointer).is_some_and(|value| !value.is_null());
+        if is_set(job) || is_set(&applied) {
+            continue;
+        }
+        let Some(value) = stored.pointer(&pointer).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let mut at = &mut *job;
+        for key in pointer.split('/').skip(1) {
+            at = &mut at[key];
+        }
+        *at = value.clone();
+    }
+}
+
+/// The annotation in which `kubectl apply` stores the manifest.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 fn as_error(failure: Failure) -> anyhow::Error {
     anyhow::anyhow!("{failure}")
@@ -149,4 +201,30 @@ async fn owned(
         ..object
     });
     Ok(typed.map(serde_json::to_value).collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_manifest_leaves_open_stays_as_it_is_in_the_cluster() {
+        let stored = json!({"spec": {"runPolicy": {"suspend": true}, "specs": {"Worker": {"replicas": 3}}}});
+        let kept = |job: Value, stored: &Value| {
+            let mut job = job;
+            keep_applied(&mut job, stored, "specs");
+            job["spec"].take()
+        };
+        let open = json!({"spec": {"specs": {"Worker": {}}}});
+        assert_eq!(kept(open.clone(), &stored), stored["spec"]);
+        let set = json!({"spec": {"runPolicy": {"suspend": false}, "specs": {"Worker": {"replicas": 1}}}});
+        assert_eq!(kept(set.clone(), &stored), set["spec"]);
+        let mut applied = stored.clone();
+        applied["metadata"]["annotations"][LAST_APPLIED] = json!(stored.to_string());
+        assert_eq!(
+            kept(open.clone(), &applied),
+            open["spec"],
+            "apply removes what it set"
+        );
+    }
 }

@@ -19,11 +19,27 @@ const MAX_VALUE_CHARACTERS: usize = 60;
 /// The length of a line in a diff. Lists of hosts in environment variables are longer.
 const MAX_LINE_CHARACTERS: usize = 400;
 
-/// Returns the comment: a table of the jobs, and a folded section for each. Rows and sections beyond the limit are only
-/// counted.
-pub(super) fn comment(changes: &[JobChange]) -> String {
+/// The notes about the old side that a comment shows.
+const MAX_NOTES: usize = 20;
+
+/// Returns the comment: the notes about the old side, a table of the jobs, and a folded section for each. Rows and
+/// sections beyond the limit are only counted.
+pub(super) fn comment(changes: &[JobChange], notes: &[String]) -> String {
+    let mut shown: String = notes
+        .iter()
+        .take(MAX_NOTES)
+        .map(|note| format!("- {}\n", cell(note)))
+        .collect();
+    if notes.len() > MAX_NOTES {
+        shown += &format!("- and {} more\n", notes.len() - MAX_NOTES);
+    }
+    if !shown.is_empty() {
+        shown = format!("Notes about the old side:\n\n{shown}\n");
+    }
     if changes.is_empty() {
-        return "### Training jobs\n\nNothing changes in the rules and objects of the jobs.\n".to_owned();
+        return format!(
+            "### Training jobs\n\n{shown}Nothing changes in the rules and objects of the jobs.\n"
+        );
     }
     let mut remaining = MAX_CHARACTERS;
     let mut fits = |text: &str| match remaining.checked_sub(text.chars().count()) {
@@ -48,7 +64,7 @@ pub(super) fn comment(changes: &[JobChange]) -> String {
         );
     }
     format!(
-        "### Training jobs\n\n{}\n\n{}\n{}{note}",
+        "### Training jobs\n\n{shown}{}\n\n{}\n{}{note}",
         summary(changes),
         table(["Job", "Change"], rows.into_iter()),
         sections.concat()

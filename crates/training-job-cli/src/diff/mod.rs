@@ -26,9 +26,10 @@ const HELP: &str = "\
 For each job, first the values that its author decides are compared, then the rules that `explain` shows, then the
 objects. Values that equal the default are no difference. Objects that change in the same way are shown once.
 
-A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
-from the repository's root), or /dev/null for nothing. An old side that does not exist is empty, and invalid jobs of
-the old side are left out, each with a note.
+A side is a file, a directory, - for standard input, a file or directory of a git revision, or /dev/null for nothing.
+In REV:path, the path is from the repository's root, or from here if it begins with . or .. (REV:. is this directory).
+An old side that does not exist is empty if the working tree or the new side has the path, and invalid jobs of the old
+side are left out, each with a note.
 
 Examples:
   {program} diff old.yaml new.yaml
@@ -38,7 +39,8 @@ Examples:
 
 With --cluster, the old side consists of the jobs of the same names in the cluster, and their objects.
 Only the fields of objects that a job sets are compared, not those that the cluster adds. Set the flags
-that the cluster's operator has. Pods that were deleted at the end of a job are shown as added.
+that the cluster's operator has. A job that has ended or is suspended gets no objects, and a number of replicas or a
+suspension that the manifest does not set stays as it is in the cluster, as with kubectl apply.
 
 Exit codes:
   0  no job differs
@@ -75,12 +77,15 @@ pub(crate) enum Format {
 /// Prints the differences between two sides.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
+    let mut notes = Vec::new();
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => {
-            let jobs = old_jobs(old, kinds).zip(new_jobs(new, kinds));
-            let sides = jobs.map(|(mut old, mut new)| {
-                job::remove_equal(&mut old, &mut new);
-                Ok::<_, Failure>((job::side(&old, &settings)?, job::side(&new, &settings)?))
+            let jobs = old_jobs((old, new), kinds, &mut notes).zip(new_jobs(new, kinds));
+            let sides = jobs.map(|(old, new)| {
+                let mut sides = job::titled([old, new]);
+                job::remove_equal(&mut sides);
+                let [old, new] = sides.each_ref().map(|side| job::side(side, &settings));
+                Ok::<_, Failure>((old?, new?))
             });
             sides.transpose()?
         }
@@ -109,7 +114,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let changes = job::changes(&old, &new)?;
     match arguments.output {
         Format::Text => write::print_styled(&text::text(&changes))?,
-        Format::Markdown => write::print(&markdown::comment(&changes))?,
+        Format::Markdown => write::print(&markdown::comment(&changes, &notes))?,
     }
     Ok(if changes.is_empty() {
         ExitCode::SUCCESS
@@ -128,19 +133,18 @@ fn new_jobs(path: &PathBuf, kinds: &Kinds) -> Option<Vec<Job>> {
 }
 
 /// Returns the jobs of the old side. It may lack the path, if the change adds the path, and may have invalid jobs, if
-/// the change mends them. Returns `None` if a file cannot be read.
-fn old_jobs(path: &PathBuf, kinds: &Kinds) -> Option<Vec<Job>> {
-    if path == Path::new("/dev/null") {
+/// the change mends them; each is added to the notes. Returns `None` if a file cannot be read.
+fn old_jobs((old, new): (&PathBuf, &Path), kinds: &Kinds, notes: &mut Vec<String>) -> Option<Vec<Job>> {
+    if old == Path::new("/dev/null") {
         return Some(Vec::new());
     }
-    if is_missing(path) {
-        report::note(&format!(
-            "{} does not exist; the old side is empty",
-            path.display()
-        ));
+    if is_missing(old, new) {
+        let note = format!("{} does not exist; the old side is empty", old.display());
+        report::note(&note);
+        notes.push(note);
         return Some(Vec::new());
     }
-    let mut checked = check(kinds, std::slice::from_ref(path));
+    let mut checked = check(kinds, std::slice::from_ref(old));
     if !checked.is_unreadable {
         for finding in checked
             .findings
@@ -149,6 +153,7 @@ fn old_jobs(path: &PathBuf, kinds: &Kinds) -> Option<Vec<Job>> {
         {
             finding.severity = Severity::Note;
             finding.problem = format!("left out of the old side: {}", finding.problem);
+            notes.push(format!("{}: {}", finding.place(), finding.message()));
         }
     }
     report::print(&checked.findings);

@@ -42,7 +42,7 @@ pub(super) fn enabled_kinds<'k>(deployment: &Value, kinds: &'k Kinds) -> Vec<&'k
         .filter_map(|name| Some(kinds.named(name)?.name()))
         .collect();
     let is_enabled = |kind: &&Arc<Kind>| match named.is_empty() {
-        true => !program().opt_in_kinds.contains(&kind.name()),
+        true => !program().optional_kinds.contains(&kind.name()),
         false => named.contains(&kind.name()),
     };
     kinds.iter().filter(is_enabled).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
-use training_job_controller::process::program;
+use training_job_controller::process::{grant_command, program};
 
 use crate::kinds::{Kind, Kinds};
 
@@ -15,7 +15,7 @@ use super::copies::{is_bare_copy, lost_fields};
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
 use super::installation::OperatorVariant;
-use super::overview::{held_leases, ready_pods, waiting_jobs};
+use super::overview::{expired_since, held_leases, ready_pods, unseen_jobs, waiting_jobs};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
@@ -33,6 +33,7 @@ pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
     found.permissions(state, kinds);
     found.0.extend((kinds.installation.former_jobs)(state));
     found.copies(state, kinds);
+    found.unseen_jobs(state, kinds);
     found.waiting_jobs(state);
     found.unreadable(state, kinds);
     let rank = |finding: &Finding| match finding.severity {
@@ -168,16 +169,24 @@ impl Findings {
                     let (ready, wanted) = ready_pods(deployment);
                     if ready < wanted {
                         let (namespace, name) = name(deployment);
-                        let remedy = format!(
+                        let mut problem = format!("{ready} of {wanted} pods are ready");
+                        let mut remedy = format!(
                             "run: kubectl --namespace {namespace} describe deployment,replicaset,pod, and look for {name}"
                         );
-                        let problem = format!("{ready} of {wanted} pods are ready");
+                        if let Some(command) = foreign_command(deployment) {
+                            problem += &format!(", and its container runs {command} of another operator");
+                            remedy = format!(
+                                "run: kubectl --namespace {namespace} delete deployment {name}, and apply the manifests again"
+                            );
+                        }
                         self.add(Severity::Warning, &object, problem, &remedy);
                     }
                     continue;
                 }
                 OperatorVariant::Other(name) | OperatorVariant::Competitor(name) => name,
             };
+            let (namespace, name) = name(deployment);
+            let delete = format!("kubectl --namespace {namespace} delete deployment {name}");
             if works && matches!(operator, OperatorVariant::Competitor(_)) {
                 let problem =
                     format!("runs {whose} beside this operator, so both create pods for the same jobs");
@@ -185,19 +194,20 @@ impl Findings {
                     Severity::Error,
                     &object,
                     problem,
-                    "delete it: this operator takes over running jobs",
+                    &format!("delete it, because this operator takes over running jobs: {delete}"),
                 );
             } else if works {
                 let problem = format!("runs {whose} beside this operator");
-                let remedy = "delete it, or restrict it to other kinds with --enable-scheme";
-                self.add(Severity::Warning, &object, problem, remedy);
+                let remedy =
+                    format!("restrict it to other kinds with --enable-scheme, or delete it: {delete}");
+                self.add(Severity::Warning, &object, problem, &remedy);
             } else {
                 let problem = format!("runs {whose}");
                 self.add(
                     Severity::Note,
                     &object,
                     problem,
-                    "delete it before this operator is installed",
+                    &format!("delete it before this operator is installed: {delete}"),
                 );
             }
         }
@@ -210,6 +220,12 @@ impl Findings {
                 problem,
                 &(kinds.installation.install)(),
             );
+        }
+        for deployment in all
+            .iter()
+            .filter(|(operator, _)| *operator == OperatorVariant::This)
+        {
+            self.leader(state, deployment.1);
         }
         let held = held_leases(state);
         if held.len() > 1 {
@@ -226,6 +242,53 @@ impl Findings {
         }
     }
 
+    /// Reports an operator that should lead and does not.
+    fn leader(&mut self, state: &ClusterState, deployment: &Value) {
+        let (namespace, name) = name(deployment);
+        let text = deployment["spec"]["template"]["spec"]["containers"].to_string();
+        // The name of another lease is not known here, and neither is that of the namespace.
+        let is_set = |flag: &str| text.contains(flag);
+        let elects = is_set("--leader-elect")
+            && !["--leader-elect=false", "--leader-election-"]
+                .into_iter()
+                .any(is_set);
+        if !elects || ready_pods(deployment).1 == 0 || state.is_unreadable("leases") {
+            return;
+        }
+        let own = held_leases(state)
+            .into_iter()
+            .find(|lease| self::name(lease).0 == namespace);
+        let problem = match own {
+            None => "no process holds it, so no jobs run".to_owned(),
+            Some(lease) => match expired_since(lease, state.now) {
+                Some((renewed, duration)) => format!(
+                    "renewed {renewed} s ago and lasts {duration} s, so its holder has ended and no jobs run"
+                ),
+                None => return,
+            },
+        };
+        let object = format!("lease {namespace}/{}", program().lease);
+        let remedy = format!(
+            "see the pods and the log: kubectl --namespace {namespace} get pods, and kubectl --namespace {namespace} logs \
+             deployment/{name}"
+        );
+        self.add(Severity::Error, &object, problem, &remedy);
+    }
+
+    /// Reports jobs without a status from any operator.
+    fn unseen_jobs(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let unseen = unseen_jobs(state, &expected_kinds(state, kinds));
+        if !unseen.is_empty() {
+            let problem = format!(
+                "no operator has seen them for more than a minute: {}",
+                list_names(&unseen)
+            );
+            let remedy = "check that an operator of their kinds and namespaces runs, leads and may patch their status; its \
+                          log names what is missing";
+            self.add(Severity::Error, "jobs", problem, remedy);
+        }
+    }
+
     fn permissions(&mut self, state: &ClusterState, kinds: &Kinds) {
         let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for missing in &state.missing_permissions {
@@ -238,12 +301,9 @@ impl Findings {
         for ((namespace, account), permissions) in by_account {
             let object = format!("service account {namespace}/{account}");
             let problem = format!("lacks permissions: {}", list_names(&permissions));
-            self.add(
-                Severity::Error,
-                &object,
-                problem,
-                &(kinds.installation.apply_role)(),
-            );
+            let kinds = expected_kinds(state, kinds);
+            let command = grant_command(namespace, account, kinds.iter().map(|kind| kind.name()));
+            self.add(Severity::Error, &object, problem, &format!("run: {command}"));
         }
     }
 
@@ -316,6 +376,17 @@ impl Findings {
             self.add(Severity::Note, "jobs", problem, remedy);
         }
     }
+}
+
+/// Returns the command of a Deployment that an apply over another operator's has kept.
+fn foreign_command(deployment: &Value) -> Option<&str> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array()?;
+    let commands = containers
+        .iter()
+        .filter_map(|container| container["command"][0].as_str());
+    commands
+        .into_iter()
+        .find(|command| !command.ends_with(&program().name))
 }
 
 /// Returns the first names of a list, and the number of the others, for the problem of a finding.

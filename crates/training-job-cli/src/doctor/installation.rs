@@ -22,8 +22,6 @@ pub struct Installation {
     pub apply_definition: fn(kind: &str) -> String,
     /// The remedy for a definition of an older operator, which keeps unknown fields.
     pub take_over_definition: fn(kind: &str) -> String,
-    /// The remedy for missing permissions.
-    pub apply_role: fn() -> String,
     /// The remedy for missing permissions of the user who runs `doctor`.
     pub apply_reader_role: fn() -> String,
     /// The remedy if no operator is installed.
@@ -61,7 +59,6 @@ impl Default for Installation {
                 )
                 .replace("KIND", kind)
             },
-            apply_role: || help("apply the output of {program} rbac"),
             apply_reader_role: || "run doctor as a user with these permissions".to_owned(),
             install: || help("apply the output of {program} manifests"),
             former_jobs: |_| Vec::new(),

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use anstyle::Style;
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
+use training_job_controller::process::ClusterFlags;
 
 use crate::exit::{self, Failure};
 use crate::help::help;
@@ -70,17 +71,15 @@ pub(crate) enum Format {
 /// Reports the problems of a cluster.
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let look = async {
-        let context = arguments.context.as_deref();
-        let (client, server) = cluster::client(arguments.kubeconfig.as_deref(), context).await?;
-        let state = read::cluster(&client, kinds).await;
-        state.map_err(|error| error.context(server))
+        let flags = ClusterFlags::new(arguments.kubeconfig.as_deref(), arguments.context.as_deref());
+        read::cluster(&cluster::client(&flags).await?.0, kinds).await
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let state = runtime
         .block_on(look)
-        .map_err(|error| Failure::new("doctor", format!("{error:#}")))?;
+        .map_err(|error| Failure::of_error("doctor", &error))?;
     let observations = observations(&state, kinds);
     let findings = findings(&state, kinds);
     match arguments.output {

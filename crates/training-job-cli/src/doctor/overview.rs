@@ -1,10 +1,12 @@
 //! Describes the parts of an installation, also those without a problem.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use training_job_controller::process::program;
 
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 
 use super::cluster_state::{ClusterState, name};
 use super::definitions::is_outdated;
@@ -13,6 +15,9 @@ use super::installation::OperatorVariant;
 
 /// Time after which a job whose replicas do not run is listed.
 const MAX_WAIT_SECONDS: i64 = 600;
+
+/// Time after which a job without a status counts as one that no operator has seen.
+const MAX_UNSEEN_SECONDS: i64 = 60;
 
 /// A part of an installation, and its state in a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +124,37 @@ pub(super) fn held_leases(state: &ClusterState) -> Vec<&Value> {
     state.leases.iter().filter(is_held).collect()
 }
 
+/// Returns the age of a lease's last renewal and its duration, in seconds, if it is over.
+pub(super) fn expired_since(lease: &Value, now: Timestamp) -> Option<(i64, i64)> {
+    let duration = lease["spec"]["leaseDurationSeconds"].as_i64()?;
+    let renewed = seconds_since(&lease["spec"]["renewTime"], now)?;
+    (renewed > duration).then_some((renewed, duration))
+}
+
+/// Returns the jobs that have had no status since a minute, without those that another controller manages.
+pub(super) fn unseen_jobs(state: &ClusterState, kinds: &[&Arc<Kind>]) -> Vec<String> {
+    let is_unseen = |job: &&Value| {
+        let version = job["apiVersion"].as_str().unwrap_or_default();
+        let group = version.split('/').next().unwrap_or_default();
+        let is_run = |kind: &&Arc<Kind>| job["kind"] == kind.name() && kind.resource.group == group;
+        let is_ours = |policy: &Value| {
+            let manager = policy["managedBy"].as_str();
+            manager.is_none_or(|manager| manager.ends_with("/training-operator"))
+        };
+        let created = seconds_since(&job["metadata"]["creationTimestamp"], state.now);
+        kinds.iter().any(is_run)
+            && is_ours(&job["spec"])
+            && is_ours(&job["spec"]["runPolicy"])
+            && job["metadata"]["deletionTimestamp"].is_null()
+            && job["status"].as_object().is_none_or(Map::is_empty)
+            && created.is_some_and(|seconds| seconds > MAX_UNSEEN_SECONDS)
+    };
+    let names = state.jobs.iter().filter(is_unseen).map(name);
+    names
+        .map(|(namespace, name)| format!("{namespace}/{name}"))
+        .collect()
+}
+
 /// Returns the jobs none of whose replicas has run for ten minutes, each with its name and the reason in its status.
 pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
     let waits = |job: &&Value| {
@@ -128,12 +164,9 @@ pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
             conditions.any(|c| c["type"] == type_ && c["status"] == "True")
         };
         let goes_on = ["Running", "Restarting", "Succeeded", "Suspended", "Failed"];
-        let since = match &status["startTime"] {
-            Value::Null => &job["metadata"]["creationTimestamp"],
-            start => start,
-        };
         !goes_on.into_iter().any(holds)
-            && seconds_since(since, state.now).is_some_and(|seconds| seconds > MAX_WAIT_SECONDS)
+            && seconds_since(&status["startTime"], state.now)
+                .is_some_and(|seconds| seconds > MAX_WAIT_SECONDS)
     };
     let described = |job: &Value| {
         let (namespace, name) = name(job);

@@ -1,5 +1,7 @@
 //! Reads a cluster: lists objects, and checks the permissions of service accounts.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -14,7 +16,9 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
+use tokio::time::sleep;
 
+use crate::call_error::{explained, is_unserved};
 use crate::cluster::with_timeout;
 use crate::kinds::Kinds;
 use crate::story::{OperatorHistory, place};
@@ -22,8 +26,12 @@ use crate::story::{OperatorHistory, place};
 use super::cluster_state::{ClusterState, KeptHistory, MissingPermission, name};
 use super::deployments::{enabled_kinds, operator_of};
 use super::installation::OperatorVariant;
+use super::overview::{expired_since, held_leases};
 
 const MAX_PAGE_ITEMS: u32 = 500;
+
+/// Time in which a leader certainly renews its lease, with the default flags.
+const RENEWAL_TIME: Duration = Duration::from_secs(5);
 
 /// Reads a cluster. The result lists the resources that the user may not read.
 ///
@@ -60,6 +68,20 @@ pub(super) async fn cluster(client: &Client, kinds: &Kinds) -> anyhow::Result<Cl
         .collect();
     state.deployments = all::<Deployment>(client, &mut state).await?;
     state.leases = all::<Lease>(client, &mut state).await?;
+    if held_leases(&state)
+        .iter()
+        .any(|lease| expired_since(lease, state.now).is_some())
+    {
+        // The clocks may differ, but a leader renews the lease every few seconds.
+        sleep(RENEWAL_TIME).await;
+        let before = std::mem::take(&mut state.leases);
+        state.leases = all::<Lease>(client, &mut state).await?;
+        let renewed = held_leases(&state)
+            .into_iter()
+            .filter(|lease| !before.contains(lease));
+        let renewed = renewed.filter_map(|lease| lease["spec"]["renewTime"].as_str()?.parse().ok());
+        state.now = renewed.max().unwrap_or_else(Timestamp::now);
+    }
     for deployment in state.deployments.clone() {
         if operator_of(&deployment, kinds) == Some(OperatorVariant::This) {
             check_permissions(client, kinds, &deployment, &mut state).await?;
@@ -110,12 +132,14 @@ async fn list(
                     .push(("list".to_owned(), qualified(&resource.plural, &resource.group)));
                 return Ok(objects);
             }
+            // A kind that is not served has no objects.
+            Err(error) if is_unserved(&error) => return Ok(objects),
             Err(kube::Error::Api(status)) => {
                 let what = format!("{} of {}", resource.plural, resource.api_version);
                 state.unreadable.push((what, status.message.clone()));
                 return Ok(objects);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(explained(error, "list", &resource.plural)),
         };
         let next = items.metadata.continue_.clone().filter(|token| !token.is_empty());
         for item in items {

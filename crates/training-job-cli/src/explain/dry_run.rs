@@ -56,7 +56,18 @@ pub(crate) fn timeline<J: TrainingJob>(
             .flat_map(|class| valid.topology.class(class))
             .map(|role| role.slug.clone())
             .collect();
-        (role.replicas > 0 && !first.is_empty()).then(|| (role.slug.clone(), first.join(" and ")))
+        let state = match role.definition.waits_for_readiness {
+            true => "are ready",
+            false => "run",
+        };
+        let rule = || {
+            format!(
+                "{} starts when all pods of {} {state}",
+                role.slug,
+                first.join(" and ")
+            )
+        };
+        (role.replicas > 0 && !first.is_empty()).then(rule)
     });
     let start_order = start_order_of_roles.collect();
     let mut roles = Vec::new();
@@ -103,6 +114,7 @@ pub(crate) fn timeline<J: TrainingJob>(
         queue: labels::queue(job.meta()).map(str::to_owned),
         start_order,
         created: run.created,
+        described_success: job.describe_success(),
         success,
         roles,
         deadline,

@@ -109,7 +109,11 @@ impl Explanation {
             add("Gang", Gang::describe(gang));
         }
         let roles: Vec<_> = timeline.roles.iter().map(|role| role.name.clone()).collect();
-        add("Success", timeline.success.describe(&roles));
+        let success = timeline.described_success.clone();
+        add(
+            "Success",
+            success.unwrap_or_else(|| timeline.success.describe(&roles)),
+        );
         if let Some(seconds) = timeline.deadline {
             add(
                 "Deadline",
@@ -242,9 +246,9 @@ impl JobTimeline {
         created.extend(match (&self.common_service, names(ChildKind::Service).len()) {
             (Some(common), _) => Some(format!("the service {common} of all pods")),
             (None, 0) => None,
-            (None, services) => Some(format!("{services} services")),
+            (None, services) => Some(count(services, "service")),
         });
-        created.push(format!("{} pods", names(ChildKind::Pod).len()));
+        created.push(count(names(ChildKind::Pod).len(), "pod"));
         format!(
             "{} in this order: {}.",
             created.join(", then "),
@@ -256,11 +260,14 @@ impl JobTimeline {
         if self.start_order.is_empty() {
             return "no pod waits for another.".to_owned();
         }
-        let wait = |(role, others): &(String, String)| format!("{role} starts when all pods of {others} run");
-        format!(
-            "{}.",
-            self.start_order.iter().map(wait).collect::<Vec<_>>().join("; ")
-        )
+        format!("{}.", self.start_order.join("; "))
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
     }
 }
 

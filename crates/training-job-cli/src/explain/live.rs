@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 
+use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
 use crate::cluster::{run_with_client, with_timeout};
 use crate::exit::Failure;
@@ -42,10 +43,11 @@ async fn job(client: &Client, namespace: &str, argument: &Path, kinds: &Kinds) -
     };
     let origin = format!("{} {namespace}/{name}", kind.name());
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind.resource);
-    let stored = with_timeout(api.get_opt(name))
-        .await
-        .and_then(|response| Ok(response?));
-    let Some(stored) = stored.with_context(|| origin.clone())? else {
+    let stored = match with_timeout(api.get_opt(name)).await? {
+        Err(error) if is_unserved(&error) => bail!("{origin}: {}", unserved(&kind.resource)),
+        stored => stored.with_context(|| origin.clone())?,
+    };
+    let Some(stored) = stored else {
         bail!(
             "{origin} does not exist; list the jobs with: kubectl get {}",
             kind.resource.plural

@@ -93,8 +93,7 @@ impl SuccessCondition {
     /// Describes the condition as text. `names` are the roles' names, in the order of their sizes.
     pub(super) fn describe(&self, names: &[String]) -> String {
         if self.any_of.is_empty() {
-            return "never. The job runs until it fails or is deleted, because no replica's exit code 0 ends it."
-                .to_owned();
+            return "by a rule of the kind only, if at all: exit code 0 of all replicas does not end the job.".to_owned();
         }
         let conditions = self.any_of.iter().map(|parts| {
             let is_one = matches!(&parts[..], [part] if part.is_one());
@@ -112,9 +111,12 @@ impl SuccessCondition {
         {
             return "when all replicas have ended with exit code 0.".to_owned();
         }
+        let only =
+            matches!(&self.any_of[..], [parts] if parts.len() == names.len() && parts.iter().all(is_all));
         format!(
-            "when {} ended with exit code 0, regardless of the others.",
-            conditions.join(" ended with exit code 0, or ")
+            "when {} ended with exit code 0{}.",
+            conditions.join(" ended with exit code 0, or "),
+            if only { "" } else { ", regardless of the others" }
         )
     }
 }
@@ -195,10 +197,8 @@ mod tests {
         let of = |ended: &Replicas, role| ended.iter().filter(|(r, _)| *r == role).count();
         let when = |text: &str| format!("when {text} ended with exit code 0, regardless of the others.");
         assert_eq!(describe(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
-        assert_eq!(
-            describe(&[3], |e| of(e, 0) == 3),
-            when("all 3 replicas of a have")
-        );
+        let all_of_one = "when all 3 replicas of a have ended with exit code 0.";
+        assert_eq!(describe(&[3], |e| of(e, 0) == 3), all_of_one);
         assert_eq!(
             describe(&[3], |e| of(e, 0) > 0),
             when("any one of the 3 replicas of a has")
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 || of(e, 1) == 2), either);
         let all = "when all replicas have ended with exit code 0.";
         assert_eq!(describe(&[1, 2], |e| of(e, 0) == 1 && of(e, 1) == 2), all);
-        assert!(describe(&[1, 2], |_| false).starts_with("never."));
+        assert!(describe(&[1, 2], |_| false).starts_with("by a rule of the kind only"));
     }
 
     #[test]

@@ -20,10 +20,12 @@ pub(crate) struct JobTimeline {
     pub(super) gang: Option<Gang>,
     /// The queue that admits the job.
     pub(super) queue: Option<String>,
-    /// Roles that start once all pods of other roles run, and those other roles.
-    pub(super) start_order: Vec<(String, String)>,
+    /// The rule of each role that waits for others, such as `worker starts when all pods of server run`.
+    pub(super) start_order: Vec<String>,
     /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
+    /// The success rule in the kind's own words, if it has some.
+    pub(super) described_success: Option<String>,
     pub(super) success: SuccessCondition,
     /// The roles that have replicas. Empty if the job is suspended.
     pub(super) roles: Vec<RoleTimeline>,

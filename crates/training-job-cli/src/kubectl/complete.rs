@@ -2,11 +2,13 @@
 //! and expects a word on each line of the output, and a directive on the last one.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use clap::Command;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::config::Kubeconfig;
+use training_job_controller::process::ClusterFlags;
 
 use crate::kinds::Kinds;
 
@@ -60,7 +62,7 @@ impl<'a> Line<'a> {
 
     fn takes_value(&self, flag: &str, command: &Command) -> bool {
         let verb = self.verb.and_then(|verb| command.find_subcommand(verb));
-        let arg = verb.and_then(|verb| argument(verb, flag));
+        let arg = argument(verb.unwrap_or(command), flag);
         arg.is_some_and(|arg| arg.get_action().takes_values())
     }
 }
@@ -161,8 +163,7 @@ fn values(line: &Line<'_>, flag: &str, verb: &Command, kinds: &Kinds) -> Vec<(St
 fn connection(line: &Line<'_>) -> ConnectionArgs {
     ConnectionArgs {
         namespace: line.namespace.map(str::to_owned),
-        context: line.context.map(str::to_owned),
-        kubeconfig: line.kubeconfig.map(Into::into),
+        flags: ClusterFlags::new(line.kubeconfig.map(Path::new), line.context),
     }
 }
 

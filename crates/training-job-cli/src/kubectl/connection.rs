@@ -1,9 +1,7 @@
 //! The cluster, namespace and credentials of a command.
 
-use std::path::PathBuf;
-
 use kube::Client;
-use training_job_controller::process::cluster_config;
+use training_job_controller::process::{ClusterFlags, cluster_config};
 
 use crate::cluster;
 use crate::exit::Failure;
@@ -14,12 +12,8 @@ pub(crate) struct ConnectionArgs {
     /// The namespace [default: the namespace of the context].
     #[arg(short, long, value_name = "NAME", help_heading = "Cluster")]
     pub(super) namespace: Option<String>,
-    /// The context of the kubeconfig [default: its current context].
-    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
-    pub(super) context: Option<String>,
-    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
-    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
-    pub(super) kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) flags: ClusterFlags,
 }
 
 /// A cluster, and the namespace in which a command works.
@@ -41,8 +35,7 @@ pub(crate) fn connect<T>(
         .enable_all()
         .build()?;
     let result = runtime.block_on(async {
-        let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
-        let (client, _) = cluster::client(kubeconfig, context).await?;
+        let (client, _) = cluster::client(&arguments.flags).await?;
         let namespace = arguments
             .namespace
             .as_deref()
@@ -59,9 +52,11 @@ pub(super) fn namespace(arguments: &ConnectionArgs) -> String {
         return namespace.clone();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let config = runtime.ok().and_then(|runtime| {
-        let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
-        runtime.block_on(cluster_config(kubeconfig, context)).ok()
-    });
-    config.map_or_else(|| "default".to_owned(), |config| config.default_namespace)
+    let cluster = runtime
+        .ok()
+        .and_then(|runtime| runtime.block_on(cluster_config(&arguments.flags)).ok());
+    cluster.map_or_else(
+        || "default".to_owned(),
+        |cluster| cluster.config.default_namespace,
+    )
 }

@@ -34,12 +34,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args as _, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::SignedDuration;
 use kube::runtime::watcher;
 use training_job_controller::process::Program;
 
 pub(crate) use stored::StoredJob;
+
+use connection::ConnectionArgs;
 
 use crate::exit::{self, Failure};
 use crate::kinds::Kinds;
@@ -136,7 +138,9 @@ impl Kubectl {
 
     /// Returns the command line.
     pub(crate) fn command(version: Option<&'static str>) -> Command {
-        let command = Arguments::command();
+        // Flags that select a cluster may be before the verb, as with kubectl.
+        let global = ConnectionArgs::augment_args(Arguments::command());
+        let command = global.mut_args(|arg| arg.global(true));
         match version {
             Some(version) => command.version(version),
             None => command,

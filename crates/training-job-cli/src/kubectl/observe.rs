@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -13,13 +13,15 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
+pub(crate) use crate::call_error::explained;
+use crate::call_error::{is_unserved, unserved};
 use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 
 use super::connection::Connection;
 use super::job_events::JobEvents;
 pub(crate) use super::stored::StoredJob;
-use super::target::{Target, only};
+use super::target::{NoSuchJob, Target, only};
 
 /// The size of a page. Larger pages cost the API server more memory at once, and smaller ones more round trips.
 const MAX_PAGE_ITEMS: u32 = 500;
@@ -35,6 +37,13 @@ pub(crate) struct ObservedJob {
     /// The resources that the user may not list.
     pub(crate) forbidden: Vec<&'static str>,
     pub(crate) now: Timestamp,
+}
+
+impl ObservedJob {
+    /// Returns true if the user may not list a resource, so that nothing is known about its objects.
+    pub(crate) fn is_forbidden(&self, resource: &str) -> bool {
+        self.forbidden.contains(&resource)
+    }
 }
 
 /// The objects to read in addition to the job.
@@ -61,12 +70,13 @@ pub(crate) async fn find(
         (with_timeout(api.get_opt(&target.name)).await, kind)
     };
     let mut found = Vec::new();
-    let mut denied = Vec::new();
+    let (mut denied, mut missing) = (Vec::new(), Vec::new());
     for (response, kind) in join_all(target.kinds.iter().cloned().map(get)).await {
         match response? {
             Ok(Some(object)) => found.push(StoredJob::new(&kind, &object)?),
             Ok(None) => {}
             Err(error) if is_forbidden(&error) => denied.push(kind),
+            Err(error) if is_unserved(&error) => missing.push(kind),
             Err(error) => return Err(explained(error, "get", &kind.resource.plural)),
         }
     }
@@ -75,6 +85,9 @@ pub(crate) async fn find(
     {
         let plural = full_plural(&kind.resource);
         return Err(forbidden("get", &plural, Some(namespace)));
+    }
+    if let ([only], [_]) = (&missing[..], &target.kinds[..]) {
+        bail!(NoSuchJob(unserved(&only.resource)));
     }
     only(found, &target.name, namespace, StoredJob::argument)
 }
@@ -235,21 +248,4 @@ pub(crate) fn forbidden(verb: &str, resource: &str, namespace: Option<&str>) -> 
         "you are not allowed to {verb} {resource} {place}; ask an administrator for the right, which `kubectl auth can-i \
          {verb} {resource} {test}` checks"
     )
-}
-
-/// Returns the error of a call, with a remedy if it is about rights.
-pub(crate) fn explained(error: kube::Error, verb: &str, resource: &str) -> anyhow::Error {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => anyhow!(
-            "you are not allowed to {verb} {resource}: {}; the command's --help lists the rights that it needs",
-            status.message
-        ),
-        kube::Error::Api(status) if status.code == 401 => {
-            anyhow!("the API server does not accept the credentials of the kubeconfig; log in again")
-        }
-        kube::Error::Api(status) => anyhow!("{verb} {resource}: {}", status.message),
-        error => {
-            anyhow::Error::new(error).context(format!("{verb} {resource}: the API server cannot be reached"))
-        }
-    }
 }

@@ -63,7 +63,7 @@ pub(crate) enum ReplicaState {
     Stopping,
     Succeeded,
     Failed,
-    /// The node of the pod does not respond.
+    /// The node of the pod does not respond, or the user may not list pods.
     Unknown,
 }
 
@@ -93,6 +93,7 @@ pub(crate) fn roles(observed: &ObservedJob) -> Vec<RoleView> {
     let Ok(outline) = &observed.job.outline else {
         return Vec::new();
     };
+    let counts = observed.job.role_counts();
     let view = |role: &RoleOutline| {
         let completed = recovery.completed.get(&role.name).map_or("", String::as_str);
         let replica = |index: u32| {
@@ -110,6 +111,7 @@ pub(crate) fn roles(observed: &ObservedJob) -> Vec<RoleView> {
                 None => {
                     let state = match contains(completed, index) {
                         true => ReplicaState::Succeeded,
+                        false if observed.is_forbidden("pods") => ReplicaState::Unknown,
                         false => ReplicaState::NoPod,
                     };
                     ReplicaView::without_pod(name, index, pod, state)
@@ -124,13 +126,16 @@ pub(crate) fn roles(observed: &ObservedJob) -> Vec<RoleView> {
             restarts += own;
             replica.restarts += own + of_role + recovery.job;
         }
+        let is_ready = |replica: &&ReplicaView| replica.state == ReplicaState::Ready;
+        let counted = counts.iter().find(|count| count.role == role.name);
+        let ready = match counted.filter(|_| observed.is_forbidden("pods")) {
+            Some(count) => usize::try_from(count.ready).unwrap_or(0),
+            None => replicas.iter().filter(is_ready).count(),
+        };
         RoleView {
             role: role.name.clone(),
             restart_policy: role.restart_policy.clone(),
-            ready: replicas
-                .iter()
-                .filter(|replica| replica.state == ReplicaState::Ready)
-                .count(),
+            ready,
             restarts,
             replicas,
         }

@@ -42,7 +42,7 @@ impl Target {
 
 /// The error for a job that does not exist.
 #[derive(Debug)]
-pub(crate) struct NoSuchJob(String);
+pub(crate) struct NoSuchJob(pub(super) String);
 
 impl fmt::Display for NoSuchJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -324,6 +324,32 @@ fn equal_replicas_of_a_large_role_are_one_line() {
 }
 
 #[test]
+fn pods_that_may_not_be_listed_are_not_counted_as_none() {
+    let mut running = observed(running(), Vec::new());
+    running.forbidden = vec!["pods"];
+    let text = status(&running);
+    assert!(
+        text.contains("Worker 1/2 ready") && !text.contains("No pod"),
+        "{text}"
+    );
+    let mut failed = observed(failed(), Vec::new());
+    failed.forbidden = vec!["pods"];
+    let text = status(&failed);
+    assert!(
+        text.contains("keeps the others.") && !text.contains(" left)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_long_reason_keeps_its_beginning() {
+    let mut waiting = observed(waiting(), of_all("waits", &unschedulable()));
+    waiting.job.status.waiting_reason = format!("violates PodSecurity {}", "x".repeat(1_000));
+    let text = status(&waiting);
+    assert!(text.contains("The job waits: violates PodSecurity xxx"), "{text}");
+}
+
+#[test]
 fn missing_rights_are_in_the_view() {
     let mut observed = running_observed();
     observed.forbidden = vec!["events"];

@@ -8,6 +8,7 @@ mod run;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use training_job::Settings;
+use training_job_controller::process::program;
 
 use crate::check;
 use crate::exit::{self, Failure};
@@ -52,7 +54,7 @@ impl Local {
 fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let jobs = run::jobs(kinds).accelerators(config.accelerators);
+    let jobs = run::jobs(arguments.kinds.of(kinds)?).accelerators(config.accelerators);
     block_on("local cluster", PROBLEMS, cluster::run(arguments, kinds, jobs))
 }
 
@@ -60,26 +62,31 @@ fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Fai
 fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
+    check_usage(arguments)?;
     let checked = match &arguments.kind {
         None => check::check_for_this_machine(kinds, &arguments.files, &arguments.set),
         Some(kind) => {
             let run::Args {
                 job, command, set, ..
             } = arguments;
-            let text = new_job::text(kinds, kind, job, new_job::IMAGE, command, set)?;
+            // The warnings are found again below.
+            let (text, _) = new_job::text(kinds, kind, job, new_job::IMAGE, command, set)?;
             if arguments.print_job {
                 eprint!("{text}");
             }
             check::check_text_for_this_machine(kinds, text)
         }
     };
+    if arguments.kind.is_none() {
+        check_workers(arguments, &checked.jobs)?;
+    }
     report::print_all(&checked.findings);
     if !checked.is_valid() {
         return Ok(exit::bad_input());
     }
     let mut settings = Settings::default();
     settings.accelerators = Arc::new(config.accelerators.clone());
-    let mut jobs = run::jobs(kinds).accelerators(config.accelerators);
+    let mut jobs = run::jobs(kinds.iter()).accelerators(config.accelerators);
     let mut plans = Vec::new();
     for job in &checked.jobs {
         plans.push(run::JobPlan::new(job, &settings)?);
@@ -104,6 +111,48 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     block_on("local run", log, run::run(arguments, kinds, jobs, plans, only))
 }
 
+/// Checks the arguments that belong to `--kind`, and those that belong to files.
+fn check_usage(arguments: &run::Args) -> Result<(), Failure> {
+    let words = |words: &[PathBuf]| {
+        let words = words.iter().map(|word| word.display().to_string());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let problem = match (&arguments.kind, &arguments.files[..], &arguments.command[..]) {
+        (Some(kind), [], []) => {
+            format!(
+                "--kind must have a command; write: {} local run --kind {kind} -- <COMMAND>",
+                program().name
+            )
+        }
+        (Some(kind), files, []) => format!(
+            "the command of --kind must follow --; write: {} local run --kind {kind} -- {}",
+            program().name,
+            words(files)
+        ),
+        (Some(_), [_, ..], _) => "FILE and --kind exclude each other; remove one".to_owned(),
+        (None, ..) if arguments.job.name.is_some() => {
+            "--name is the name of the job that --kind makes; change metadata.name in the file".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::new("local run", problem))
+}
+
+/// # Errors
+/// `--workers` is given for jobs of files. The remedy has the field of the first job's workers.
+fn check_workers(arguments: &run::Args, jobs: &[check::Job]) -> Result<(), Failure> {
+    let Some(workers) = arguments.job.workers else {
+        return Ok(());
+    };
+    let field = jobs
+        .first()
+        .map_or("REPLICA_SPECS", |job| job.kind.framework.roles_field);
+    let problem = format!(
+        "--workers is for --kind; the workers of a job in a file are set with: --set spec.{field}.Worker.replicas={workers}"
+    );
+    Err(Failure::new("local run", problem))
+}
+
 /// Returns the names of the pods of a replica.
 fn pods_of(
     replica: &ReplicaName,
@@ -118,8 +167,8 @@ fn pods_of(
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Log lines of what goes wrong. The callers report failed connections, so those of the client are off.
-const PROBLEMS: &str = "warn,kube_client=off";
+/// Log lines of what goes wrong. The callers report failed connections and the events of jobs, so those lines are off.
+const PROBLEMS: &str = "warn,kube_client=off,training_job_controller::events=error";
 
 /// Runs an asynchronous command, with these logs on standard error unless RUST_LOG is set.
 fn block_on(
@@ -133,8 +182,10 @@ fn block_on(
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_env_filter(filter)
         .init();
+    local_node::adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime
-        .block_on(work)
-        .map_err(|error| Failure::of_error(command, &error))
+    let end = runtime.block_on(work);
+    drop(runtime);
+    local_node::end_orphans();
+    end.map_err(|error| Failure::of_error(command, &error))
 }

@@ -23,7 +23,8 @@ pub struct ProcessArgs {
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
 
-    /// A file with such variables, one in a line; lines that begin with # are comments
+    /// A file with such variables, one in a line, also as export NAME=VALUE; quotes around a value are removed; lines
+    /// that begin with # are comments
     #[arg(long, value_name = "FILE")]
     pub env_file: Option<PathBuf>,
 
@@ -83,26 +84,30 @@ impl ProcessArgs {
         }
     }
 
-    /// Returns the variables of `--env-file` and `--env`. The last one of a name counts.
+    /// Returns the variables of `--env-file` and `--env`, and one by which Python prints at once. The last one of a name
+    /// counts.
     fn variables(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let file = self.env_file.as_ref().map(|file| {
+        let mut last = BTreeMap::from([("PYTHONUNBUFFERED".to_owned(), "1".to_owned())]);
+        if let Some(file) = &self.env_file {
             let text = fs::read_to_string(file);
-            text.with_context(|| format!("--env-file: {}", file.display()))
-        });
-        let file = file.transpose()?.unwrap_or_default();
-        let lines = file.lines().map(str::trim);
-        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let given = lines.map(|line| ("--env-file", line));
-        let given = given.chain(self.env.iter().map(|text| ("--env", text.as_str())));
-        let all = given.map(|(option, text)| match text.split_once('=') {
-            Some(("", _)) => bail!("{option}: {text}: must have a name before ="),
-            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-            None => match std::env::var(text) {
-                Ok(value) => Ok((text.to_owned(), value)),
-                Err(_) => bail!("{option}: {text} is not set in this shell; set it, or use {text}=VALUE"),
-            },
-        });
-        let last: BTreeMap<_, _> = all.collect::<anyhow::Result<_>>()?;
+            let text = text.with_context(|| format!("--env-file: {}", file.display()))?;
+            for (n, line) in text.trim_start_matches(BYTE_ORDER_MARK).lines().enumerate() {
+                let line = line.trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let place = || format!("--env-file: {}:{}", file.display(), n + 1);
+                let exported = line
+                    .strip_prefix("export")
+                    .filter(|rest| rest.starts_with([' ', '\t']));
+                let (name, value) = variable(exported.map_or(line, str::trim_start)).with_context(place)?;
+                last.insert(name, unquoted(&value).to_owned());
+            }
+        }
+        for text in &self.env {
+            let (name, value) = variable(text).context("--env")?;
+            last.insert(name, value);
+        }
         Ok(last.into_iter().collect())
     }
 
@@ -130,6 +135,34 @@ impl ProcessArgs {
     }
 }
 
+/// The mark that editors of Windows put before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Returns the name and the value of `NAME=VALUE`, or of `NAME` with the value in this shell.
+fn variable(text: &str) -> anyhow::Result<(String, String)> {
+    let name = text.split('=').next().unwrap_or_default();
+    if name.is_empty() {
+        bail!("{text}: must have a name before =");
+    }
+    if name.contains(char::is_whitespace) {
+        let name = name.split_whitespace().last().unwrap_or_default();
+        bail!("{text}: the name of a variable must have no blanks; write {name}=VALUE");
+    }
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => match std::env::var(text) {
+            Ok(value) => Ok((text.to_owned(), value)),
+            Err(_) => bail!("{text} is not set in this shell; set it, or use {text}=VALUE"),
+        },
+    }
+}
+
+/// Returns a value without the quotes around the whole of it.
+fn unquoted(value: &str) -> &str {
+    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(value)
+}
+
 /// Creates the directory if it does not exist, and checks that files can be created in it.
 fn check_writable(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
@@ -152,4 +185,65 @@ pub(super) fn differences(prepared: &Prepared) -> Vec<String> {
         return vec!["no differences from a cluster".to_owned()];
     }
     prepared.differences.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        processes: ProcessArgs,
+    }
+
+    /// Returns the variables of a file, or the error, without the place of the file.
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let file = std::env::temp_dir().join(format!("variables-{}-{}", std::process::id(), text.len()));
+        fs::write(&file, text).unwrap();
+        let line = Line::parse_from([Path::new("x"), Path::new("--env-file"), file.as_path()]);
+        let read = line.processes.variables();
+        fs::remove_file(&file).unwrap();
+        let read = read.map_err(|error| format!("{error:#}").replace(&*file.to_string_lossy(), "FILE"))?;
+        Ok(read
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect())
+    }
+
+    #[test]
+    fn a_file_of_variables_is_read_as_shells_and_editors_write_it() {
+        let text = "\u{feff}FIRST=1\r\nexport SECOND=2\r\n# no\r\n\r\nFOURTH=\"a b\"\nFIFTH='c'\nSIXTH=a\"b\"\nE=\n export\tT=x=y\n";
+        let expected = [
+            "E=",
+            "FIFTH=c",
+            "FIRST=1",
+            "FOURTH=a b",
+            "PYTHONUNBUFFERED=1",
+            "SECOND=2",
+            "SIXTH=a\"b\"",
+            "T=x=y",
+        ];
+        assert_eq!(read(text).unwrap(), expected);
+        assert_eq!(read("PYTHONUNBUFFERED=").unwrap(), ["PYTHONUNBUFFERED="]);
+    }
+
+    #[test]
+    fn a_name_with_blanks_is_an_error_with_its_line() {
+        for (text, error) in [
+            (
+                "A=1\nTHIRD = 3\n",
+                "--env-file: FILE:2: THIRD = 3: the name of a variable must have no blanks; write THIRD=VALUE",
+            ),
+            ("=1", "--env-file: FILE:1: =1: must have a name before ="),
+            (
+                "set A=1",
+                "--env-file: FILE:1: set A=1: the name of a variable must have no blanks; write A=VALUE",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err(), error);
+        }
+    }
 }

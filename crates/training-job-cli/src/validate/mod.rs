@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::check::{Checked, check_except};
+use crate::check::{Checked, check_all_except};
 use crate::exit::{self, Failure};
 use crate::help::help;
 use crate::kinds::Kinds;
@@ -22,8 +22,9 @@ const HELP: &str = "\
 The checks are those of the operator and of the custom resource definitions. A warning marks a job
 that is valid but almost certainly does not do what its author intends.
 
-In a directory, objects other than jobs, files that are not Kubernetes objects, and templates are skipped
-with a note. Names that begin with a dot are skipped.
+In a directory, files without a job are skipped and counted. Templates, and patches of a kustomization, are
+skipped with a note. Names that begin with a dot are skipped. Jobs within other objects, such as an Experiment or a
+ConfigMap, are checked except for their placeholders.
 
 Examples:
   {program} validate jobs/
@@ -70,7 +71,7 @@ pub(crate) enum Format {
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let excluded = globs(&arguments.exclude)?;
-    let checked = check_except(kinds, &arguments.files, |file| excluded.is_match(file));
+    let checked = check_all_except(kinds, &arguments.files, |file| excluded.is_match(file));
     match arguments.output {
         Format::Text => print_text(&checked)?,
         Format::Github => write::print(&github::lines(&checked.findings))?,
@@ -111,7 +112,7 @@ fn print_text(checked: &Checked) -> Result<(), Failure> {
     let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     text += &format!(
         "{}, {}, {}\n",
-        counted(checked.jobs.len(), "valid job"),
+        counted(checked.jobs.len() + checked.embedded_jobs, "valid job"),
         counted(count(Severity::Error), "error"),
         counted(count(Severity::Warning), "warning"),
     );
@@ -120,7 +121,7 @@ fn print_text(checked: &Checked) -> Result<(), Failure> {
 
 pub(crate) fn json(checked: &Checked) -> Value {
     let findings: Vec<_> = checked.findings.iter().map(finding).collect();
-    json!({"goodJobs": checked.jobs.len(), "findings": findings})
+    json!({"goodJobs": checked.jobs.len() + checked.embedded_jobs, "findings": findings})
 }
 
 fn finding(finding: &Finding) -> Value {

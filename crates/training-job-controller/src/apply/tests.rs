@@ -47,7 +47,7 @@ impl Server {
     }
 
     fn applier(&self) -> Applier<'_> {
-        Applier::new(&self.operator.context, &toy::job("a", 5), None)
+        Applier::new(&self.operator.context, &toy::job("a", 5), None, false)
     }
 
     /// Carries out a plan for a job with one worker.

@@ -1,18 +1,22 @@
 //! The fields of pods, services and other objects that the cache of [`children`](super::children) keeps.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
-use serde::de::IgnoredAny;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use training_job::job::JobObject;
 use training_job::plan::ChildKind;
-use training_job::plan::observed::{ObjectRecord, Observed, Phase, PodRecord, SIDECAR_POLICY, ServiceRecord};
+use training_job::plan::observed::{
+    ContainerRestart, ObjectRecord, Observed, ObservedSpec, PodRecord, ServiceRecord,
+};
 
 use super::super::clock::Clock;
 use super::partial_child::{self, Child, Lenient};
@@ -31,24 +35,73 @@ struct PartialPodSpec {
     #[serde(default)]
     node_name: Lenient<String>,
     #[serde(default)]
-    init_containers: Lenient<Vec<Lenient<InitContainer>>>,
+    restart_policy: Lenient<String>,
+    #[serde(default, deserialize_with = "containers")]
+    init_containers: Vec<ContainerRestart>,
+    #[serde(default, deserialize_with = "containers")]
+    containers: Vec<ContainerRestart>,
 }
 
-/// The decoded part of an init container.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InitContainer {
-    name: String,
-    restart_policy: Option<String>,
+/// Decodes the containers of a list that have a restart policy of their own.
+fn containers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContainerRestart>, D::Error> {
+    Ok(Containers::deserialize(deserializer)?.0)
 }
 
-impl PartialPodSpec {
-    /// Returns the names of the init containers that are sidecars.
-    fn sidecars(&self) -> Vec<&str> {
-        let containers = self.init_containers.get().into_iter().flatten();
-        let containers = containers.filter_map(Lenient::get);
-        let sidecars = containers.filter(|c| c.restart_policy.as_deref() == Some(SIDECAR_POLICY));
-        sidecars.map(|container| container.name.as_str()).collect()
+/// The containers of a list, or the container that a value is. Any other value has none. Other fields of a container,
+/// such as its environment, are skipped while they are read, because they may be large.
+struct Containers(Vec<ContainerRestart>);
+
+impl<'de> Deserialize<'de> for Containers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContainersVisitor)
+    }
+}
+
+struct ContainersVisitor;
+
+impl<'de> Visitor<'de> for ContainersVisitor {
+    type Value = Containers;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of containers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Containers, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Containers(found)) = list.next_element()? {
+            all.extend(found);
+        }
+        Ok(Containers(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Containers, A::Error> {
+        let found = ContainerRestart::deserialize(MapAccessDeserializer::new(fields))?;
+        let has_policy = found.restart_policy.is_some();
+        Ok(Containers(has_policy.then_some(found).into_iter().collect()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Containers, E> {
+        Ok(Containers(Vec::new()))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Containers, E> {
+        self.visit_unit()
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Containers, E> {
+        self.visit_unit()
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Containers, E> {
+        self.visit_unit()
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Containers, E> {
+        self.visit_unit()
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Containers, E> {
+        self.visit_unit()
     }
 }
 
@@ -63,8 +116,17 @@ impl Child for PodRecord {
     }
 
     fn record(meta: &ObjectMeta, body: &Self::Body) -> Self {
-        let node = body.spec.node_name.get().map(String::as_str);
-        Self::of(meta, node, &body.spec.sidecars(), body.status.as_ref())
+        let spec = ObservedSpec {
+            node: body.spec.node_name.get().map(String::as_str),
+            restart_policy: body.spec.restart_policy.get().map(String::as_str),
+            containers: body
+                .spec
+                .init_containers
+                .iter()
+                .chain(&body.spec.containers)
+                .collect(),
+        };
+        Self::of(meta, &spec, body.status.as_ref())
     }
 
     fn name(&self) -> &str {
@@ -83,30 +145,22 @@ impl Child for PodRecord {
         &mut observed.pods
     }
 
+    fn has(&self, wanted: &JobObject) -> bool {
+        self.is_labeled_as(wanted)
+    }
+
     fn has_ended(&self) -> bool {
         self.is_terminal()
     }
 
     fn inherit_from(&mut self, before: Option<&Self>, clock: &dyn Clock) {
-        let Some(before) = before else {
-            return;
-        };
-        let has_ended = |pod: &Self, name: &str| pod.container(name).is_some_and(|c| c.ended.is_some());
-        let mut containers = self.containers.iter();
-        let ends = self.is_terminal() && !before.is_terminal()
-            || containers.any(|c| has_ended(self, &c.name) && !has_ended(before, &c.name));
-        self.seen_to_end = match ends {
-            true => Some(clock.now()),
-            false => before.seen_to_end,
-        };
-        let ended_first = before.ended_first || before.is_terminal() && !before.is_going();
-        self.ended_first = ended_first && self.is_terminal();
+        self.follow(before, clock.now());
     }
 
     fn on_removed(&self, observed: &mut Observed, ours: bool) {
-        // The success must be kept after the pod is gone.
-        if self.phase == Phase::Succeeded && !ours && !self.was_taken_away(self.ended_at()) {
-            observed.completed.insert(self.name.clone(), self.attempt);
+        // The result must be kept after the pod is gone.
+        if !ours && self.has_own_end() {
+            observed.removed.insert(self.name.clone(), Arc::new(self.clone()));
         }
     }
 }
@@ -164,6 +218,10 @@ impl Child for ObjectRecord {
 
     fn deleting(&mut self) -> &mut bool {
         &mut self.deleting
+    }
+
+    fn has(&self, wanted: &JobObject) -> bool {
+        self.satisfies(wanted)
     }
 
     fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {

@@ -99,7 +99,7 @@ impl Children {
     pub(crate) fn forget(&mut self, namespace: &str, uid: &str) {
         let job = (namespace.to_owned(), uid.to_owned());
         if let Some(of_job) = self.observed.get_mut(&job) {
-            Arc::make_mut(&mut of_job.observed).completed.clear();
+            Arc::make_mut(&mut of_job.observed).removed.clear();
             self.forgotten.insert(job.clone());
             self.drop_if_empty(&job);
         }
@@ -174,9 +174,10 @@ impl Children {
         self.bookmark(kind, version);
         let mut last = object.record();
         let held = self.held::<C>(kind, &key);
-        if let Some(held) = held.as_deref().filter(|held| held.uid() == last.uid()) {
-            last.inherit_from(Some(held), &*self.clock);
-        }
+        last.inherit_from(
+            held.as_deref().filter(|held| held.uid() == last.uid()),
+            &*self.clock,
+        );
         if held.is_some_and(|held| held.uid() != last.uid()) {
             let tracker = self.tracker(kind);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
@@ -274,6 +275,12 @@ impl Children {
         }
     }
 
+    /// Returns true if the child is cached in a state in which it occupies capacity.
+    pub(crate) fn is_active<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> bool {
+        let held = self.held::<C>(kind, &key(object.meta()));
+        held.is_some_and(|held| !held.has_ended())
+    }
+
     fn held<C: Child>(&mut self, kind: ChildKind, key: &ObjectName) -> Option<Arc<C>> {
         let owner = self.tracker(kind).entries.get(key)?.owner.key();
         let of_job = self.observed.get_mut(&owner)?;
@@ -364,7 +371,7 @@ impl Children {
         let empty = |of_job: &OfJob| {
             let o = &of_job.observed;
             let no_objects = o.objects.values().all(BTreeMap::is_empty);
-            no_objects && o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty()
+            no_objects && o.pods.is_empty() && o.services.is_empty() && o.removed.is_empty()
         };
         if self.observed.get(job).is_some_and(empty) {
             self.observed.remove(job);

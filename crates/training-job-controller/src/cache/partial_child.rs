@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use training_job::api::labels;
-use training_job::job::ObjectKind;
+use training_job::job::{JobObject, ObjectKind};
 use training_job::plan::ChildKind;
 use training_job::plan::observed::Observed;
 
@@ -31,6 +31,10 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     fn deleting(&mut self) -> &mut bool;
     /// Returns the map of `observed` for this kind, which must be of this type.
     fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>>;
+    /// Returns true if the child has the content of `wanted`, to the extent that the record shows it.
+    fn has(&self, _wanted: &JobObject) -> bool {
+        true
+    }
     /// Returns true if the child no longer occupies capacity on a node.
     fn has_ended(&self) -> bool {
         false
@@ -128,19 +132,19 @@ struct Meta {
 }
 
 fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    deserializer.deserialize_any(OnlyKey(labels::RESTART_ATTEMPT))
+    deserializer.deserialize_any(OnlyKeys(|key| key == labels::RESTART_ATTEMPT))
 }
 
 fn operator<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    deserializer.deserialize_any(OnlyKey(labels::OPERATOR_NAME))
+    deserializer.deserialize_any(OnlyKeys(labels::is_own))
 }
 
-/// A visitor that keeps only the entry of a map with this key.
-struct OnlyKey(&'static str);
+/// A visitor that keeps only the entries of a map whose keys match.
+struct OnlyKeys(fn(&str) -> bool);
 
-impl<'de> Visitor<'de> for OnlyKey {
+impl<'de> Visitor<'de> for OnlyKeys {
     type Value = Option<BTreeMap<String, String>>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -152,10 +156,10 @@ impl<'de> Visitor<'de> for OnlyKey {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(wanted) = map.next_key_seed(KeyEquals(self.0))? {
-            if wanted {
-                found = Some(BTreeMap::from([(self.0.to_owned(), map.next_value()?)]));
+        let mut found: Option<BTreeMap<_, _>> = None;
+        while let Some(wanted) = map.next_key_seed(KeyMatches(self.0))? {
+            if let Some(key) = wanted {
+                found.get_or_insert_default().insert(key, map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -164,26 +168,26 @@ impl<'de> Visitor<'de> for OnlyKey {
     }
 }
 
-/// A seed that compares a key with this one without copying the key.
-struct KeyEquals(&'static str);
+/// A seed that copies only a key that matches.
+struct KeyMatches(fn(&str) -> bool);
 
-impl<'de> DeserializeSeed<'de> for KeyEquals {
-    type Value = bool;
+impl<'de> DeserializeSeed<'de> for KeyMatches {
+    type Value = Option<String>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<String>, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
-impl Visitor<'_> for KeyEquals {
-    type Value = bool;
+impl Visitor<'_> for KeyMatches {
+    type Value = Option<String>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
-        Ok(key == self.0)
+    fn visit_str<E>(self, key: &str) -> Result<Option<String>, E> {
+        Ok((self.0)(key).then(|| key.to_owned()))
     }
 }
 
@@ -318,7 +322,9 @@ mod tests {
             phase: Phase::Running,
             ..PodRecord::default()
         };
-        assert_eq!(record, expected);
+        assert_eq!(record.own_labels.as_ref().map(|labels| labels.len()), Some(1));
+        let own_labels = None;
+        assert_eq!(PodRecord { own_labels, ..record }, expected);
         for wrong in [
             r#"{"metadata": {"name": 3}}"#,
             r#"{"metadata": {"labels": {"training.kubeflow.org/operator-name": 3}}}"#,
@@ -338,7 +344,12 @@ mod tests {
             r#"{"metadata": {"labels": null}}"#,
         ] {
             let seen: PartialChild<PodRecord> = serde_json::from_str(empty).unwrap();
-            assert_eq!(seen.record(), PodRecord::default());
+            let own_labels = Some(Box::default());
+            let expected = PodRecord {
+                own_labels,
+                ..PodRecord::default()
+            };
+            assert_eq!(seen.record(), expected);
         }
     }
 }

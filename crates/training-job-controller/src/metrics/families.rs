@@ -191,7 +191,7 @@ impl Families {
         );
         registry.register(
             "watch_last_event_timestamp_seconds", // training_operator_watch_last_event_timestamp_seconds
-            "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
+            "Time of the last event or bookmark of a watch, or of its start before the first one, in seconds since the Unix epoch",
             self.heard.clone(),
         );
         registry.register(

@@ -210,7 +210,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a job that was deleted at the end of its time to live.
+    /// Counts a job that is gone from the cluster, whoever deleted it.
     pub(super) fn deleted(&self, framework: &'static str, namespace: &str) {
         let labels = JobLabels {
             job_namespace: namespace.to_owned(),

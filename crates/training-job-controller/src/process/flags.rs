@@ -44,8 +44,7 @@ pub struct Flags {
     )]
     pub enable_scheme: Vec<String>,
 
-    /// Number of controller threads. Each allows 16 concurrent reconciles, and up to 64 writes in flight if the API server
-    /// keeps up with them.
+    /// Number of controller threads. Each allows 16 concurrent reconciles, and 16 writes in flight.
     #[arg(long, env = variable("CONTROLLER_THREADS"), value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub controller_threads: u16,
@@ -243,7 +242,7 @@ impl From<CleanUp> for CleanPodPolicy {
 }
 
 /// Parses a duration in Go's notation, such as `15s` or `1m30s`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a duration such as 15s or 1m30s".to_owned();
     let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| wrong())

@@ -40,6 +40,7 @@
 mod api_metrics;
 mod client;
 mod cluster;
+mod credentials;
 mod exposition;
 mod fence;
 mod flags;
@@ -47,6 +48,7 @@ mod http;
 mod logs;
 mod process_metrics;
 mod program;
+mod proxy;
 mod resource_usage;
 mod retry_after;
 mod rules;
@@ -61,13 +63,14 @@ use crate::DynKind;
 use training_job::admission::DefinitionError;
 use training_job::job::SettingDefinition;
 
-pub use cluster::{ClusterConfigError, cluster_config};
+pub use client::client;
+pub use cluster::{ClusterConfig, ClusterConfigError, ClusterFlags, cluster_config};
 pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use process_metrics::metric_descriptions;
-pub use program::{Program, all_kinds_but, program, variable};
-pub use rules::rules;
+pub use program::{Program, all_kinds_but, names_of, program, variable};
+pub use rules::{grant_command, rules};
 pub use settings::SettingFlags;
 
 /// Checks the declarations of a kind's author.
@@ -104,11 +107,11 @@ fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
 }
 
 /// Returns the kinds with these names. Without names, returns all kinds but those that must be named.
-fn enabled(kinds: &[DynKind], names: &[String], opt_in: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
+fn enabled(kinds: &[DynKind], names: &[String], optional: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
     let named = names.iter().map(|name| kind_named(kinds, name));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let is_enabled = |kind: &&DynKind| match names.is_empty() {
-        true => !opt_in.contains(&kind.name()),
+        true => !optional.contains(&kind.name()),
         false => named.contains(&kind.name()),
     };
     Ok(kinds.iter().filter(is_enabled).cloned().collect())
@@ -173,11 +176,8 @@ pub enum ProcessError {
         error: io::Error,
     },
     /// The address or the credentials of the cluster cannot be read.
-    #[error("failed to find a cluster: {0}; set --kubeconfig or KUBECONFIG")]
-    Config(String),
-    /// The client for the cluster cannot be created.
-    #[error("failed to create a client for the cluster: {0}")]
-    Client(#[source] kube::Error),
+    #[error("failed to find a cluster: {0}")]
+    Cluster(#[from] ClusterConfigError),
     /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),

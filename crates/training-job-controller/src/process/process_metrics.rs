@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::api_metrics::ApiMetrics;
 use super::exposition::{MetricDescription, describe, to_text_format};
+use super::logs;
 use super::program::Program;
 use super::resource_usage::ResourceUsage;
 use crate::Metrics;
@@ -78,13 +79,18 @@ impl ProcessMetrics {
         self.api.register(own);
         own.register(
             "leader", // training_operator_leader
-            "1 while this process reconciles jobs, 0 while it is a standby",
+            "1 while this process reconciles jobs, 0 while it is a standby or lacks the first lists",
             self.leading.clone(),
         );
         own.register(
             "lease_changes", // training_operator_lease_changes_total
             "Number of times that this process acquired or lost the lease",
             self.lease_changes.clone(),
+        );
+        own.register(
+            "log_lines_lost", // training_operator_log_lines_lost_total
+            "Number of log lines that could not be written to standard error",
+            logs::lost(),
         );
         own.register(
             "build", // training_operator_build_info

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use training_job::Framework;
 use training_job::job::SettingDefinition;
 
 use crate::DynKind;
@@ -21,12 +22,14 @@ pub struct Program {
     pub lease: String,
     /// The names of its kinds of job, for help texts and completions.
     pub kind_names: Vec<String>,
+    /// The names of the framework of each kind, in the order of `kind_names`, for command lines.
+    pub framework_names: Vec<Vec<&'static str>>,
     /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
-    /// The kinds that run only if `--enable-scheme` names them.
-    pub opt_in_kinds: &'static [&'static str],
-    /// The kinds that an installation leaves out unless they are named: `crd`, `rbac` and `manifests` print them only
-    /// on request, and `doctor` expects them only if a Deployment runs them.
+    /// The namespace of an installation, unless another is given; by default the name.
+    pub namespace: String,
+    /// The kinds that every command leaves out unless they are named: `run` by `--enable-scheme`, `crd`, `rbac`,
+    /// `manifests` and `local cluster` by `--kind`. `doctor` expects them only if a Deployment runs them.
     pub optional_kinds: &'static [&'static str],
 }
 
@@ -43,11 +46,12 @@ impl Program {
         let lease: String = name.chars().map(in_lease).collect();
         Self {
             lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
+            namespace: name.clone(),
             name,
             version: None,
             kind_names: Vec::new(),
+            framework_names: Vec::new(),
             settings: Vec::new(),
-            opt_in_kinds: &[],
             optional_kinds: &[],
         }
     }
@@ -59,6 +63,7 @@ impl Program {
         for kind in kinds {
             self.settings.extend_from_slice(kind.framework.settings);
             self.kind_names.push(kind.name().to_owned());
+            self.framework_names.push(names_of(&kind.framework));
         }
         self
     }
@@ -82,6 +87,11 @@ impl Program {
         };
         self.name.chars().map(in_name).collect()
     }
+}
+
+/// Returns the names by which command lines accept the kind of this framework.
+pub fn names_of(framework: &Framework) -> Vec<&'static str> {
+    [&[framework.name], framework.aliases].concat()
 }
 
 /// Returns the program of this process: the one that was [installed](Program::install), or else one with the name of the
@@ -109,7 +119,7 @@ pub(super) fn enable_scheme_help() -> String {
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();
-    let default = all_kinds_but(program().opt_in_kinds);
+    let default = all_kinds_but(program().optional_kinds);
     format!("Kind of job to run{example}; can be repeated [default: {default}]")
 }
 

@@ -6,11 +6,22 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use training_job::job::ObjectKind;
 
+use super::program::program;
 use crate::DynKind;
 
 /// The verbs on the objects of jobs. `get` finds the owner of an object whose name is taken, and `patch` sets the labels of
 /// one that another operator made for the same job.
 const OBJECT_VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// Returns the command that grants a service account what an operator of these kinds needs.
+pub fn grant_command<'a>(namespace: &str, account: &str, kinds: impl IntoIterator<Item = &'a str>) -> String {
+    let kinds: String = kinds.into_iter().map(|kind| format!(" --kind {kind}")).collect();
+    format!(
+        "{} rbac --namespace {namespace} --service-account {account}{kinds} | kubectl apply --server-side \
+         --force-conflicts -f -",
+        program().name
+    )
+}
 
 /// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound.
 pub fn rules(kinds: &[DynKind]) -> Vec<PolicyRule> {

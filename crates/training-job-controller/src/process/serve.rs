@@ -4,30 +4,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
-use kube::{Client, Config};
+use kube::Client;
+use kube_follow::Gate;
 use tokio::sync::watch;
 
 use crate::{DynKind, Operator, Options};
 use training_job::job::{GangScheduler, Settings};
 
-use super::cluster::{cluster_config, fallback};
+use super::client::{Versions, no_answer, refusal};
+use super::cluster::{ClusterConfig, ClusterFlags, cluster_config, fallback};
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::http::Readiness;
 use super::process_metrics::{ProcessMetrics, VERSION};
 use super::program::program;
 use super::retry_after::RetryAfter;
+use super::rules::grant_command;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
-    let kinds = enabled(kinds, &flags.enable_scheme, program().opt_in_kinds)?;
+    let kinds = enabled(kinds, &flags.enable_scheme, program().optional_kinds)?;
     kinds.iter().try_for_each(check_kind)?;
     check_controllers(&kinds)?;
     check_election(flags)?;
     let stop = Stop::on_signals()?;
-    let config = config(flags).await?;
+    let cluster = cluster(flags).await?;
     let state = State::default();
     let registry = state.metrics.registry(program());
     let names: Vec<&str> = kinds.iter().map(DynKind::name).collect();
@@ -59,13 +62,16 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
         kinds,
         state,
         stop,
+        account: cluster.service_account(),
     };
     if flags.leader_elect {
-        work.by_election(config).await?;
+        work.by_election(cluster).await?;
     } else {
-        let builder = client::builder(&config).map_err(ProcessError::Client)?;
+        let builder = client::builder(&cluster, Versions::All)?;
         let builder = builder.with_layer(&work.state.metrics.api);
-        work.lead(builder.with_layer(&RetryAfter).build()).await;
+        let gate = Gate::new(identity());
+        let client = builder.with_layer(&gate).with_layer(&RetryAfter).build();
+        work.lead(client, &gate).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -76,16 +82,18 @@ struct Work<'a> {
     kinds: Vec<DynKind>,
     state: State,
     stop: Stop,
+    /// The namespace and the name of the service account, if the credentials are its token.
+    account: Option<(String, String)>,
 }
 
 impl Work<'_> {
     /// Runs the operator while this process holds the lease, and stands by otherwise.
-    async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
+    async fn by_election(&self, cluster: ClusterConfig) -> Result<(), ProcessError> {
         let flags = self.flags;
         let namespace = flags.leader_election_namespace.clone();
         let namespace = namespace
             .or_else(|| fallback("MY_POD_NAMESPACE"))
-            .unwrap_or_else(|| config.default_namespace.clone());
+            .unwrap_or_else(|| cluster.config.default_namespace.clone());
         let identity = identity();
         let fence = Fence::new(
             &namespace,
@@ -93,14 +101,16 @@ impl Work<'_> {
             flags.leader_election_renew_deadline,
         );
         self.state.stand_by(fence.clone());
-        let client = || {
-            let builder = client::builder(&config).map_err(ProcessError::Client);
-            let builder = builder?.with_layer(&self.state.metrics.api);
-            Ok::<_, ProcessError>(builder.with_layer(&RetryAfter).with_layer(&fence).build())
-        };
-        // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
-        // connection of theirs.
-        let (client, for_lease) = (client()?, client()?);
+        // A write that waited at the gate passes the fence when it is sent.
+        let gate = Gate::new(&identity);
+        let builder = client::builder(&cluster, Versions::All)?.with_layer(&self.state.metrics.api);
+        let builder = builder.with_layer(&fence).with_layer(&gate);
+        let client = builder.with_layer(&RetryAfter).build();
+        // The lease has a client of its own, so that a renewal waits neither behind other calls nor at the gate, nor for
+        // a dead connection of theirs. k8s-controller would take refused credentials for missing permissions.
+        let builder = client::builder(&cluster, Versions::All)?.with_layer(&refusal(&cluster, no_answer));
+        let builder = builder.with_layer(&self.state.metrics.api).with_layer(&fence);
+        let for_lease = builder.with_layer(&RetryAfter).build();
         let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)
@@ -110,7 +120,7 @@ impl Work<'_> {
             let term = election.with_lease(async {
                 leads.send_replace(true);
                 self.state.metrics.lease_acquired();
-                self.lead(client.clone()).await;
+                self.lead(client.clone(), &gate).await;
             });
             let give_up = async {
                 self.stop.clone().stopped().await;
@@ -134,7 +144,18 @@ impl Work<'_> {
         }
     }
 
-    async fn lead(&self, client: Client) {
+    /// Returns the command that grants this operator what it needs.
+    fn permissions_remedy(&self) -> String {
+        let Some((namespace, account)) = &self.account else {
+            return "grant them to its user".to_owned();
+        };
+        format!(
+            "run: {}",
+            grant_command(namespace, account, self.kinds.iter().map(DynKind::name))
+        )
+    }
+
+    async fn lead(&self, client: Client, gate: &Gate) {
         let threads = usize::from(self.flags.controller_threads);
         let mut settings = Settings::default();
         settings.restart_scope = self.flags.default_restart_scope.map(Into::into);
@@ -149,8 +170,9 @@ impl Work<'_> {
             settings,
             concurrency: threads * JOBS_PER_THREAD,
             calls: threads * CALLS_PER_THREAD,
+            gate: gate.clone(),
             metrics: self.state.metrics.operator.clone(),
-            permissions_remedy: permissions_remedy(self.flags.namespace.as_deref()),
+            permissions_remedy: self.permissions_remedy(),
             finished_jobs: self.flags.finished_jobs.clone(),
             ..Options::default()
         };
@@ -165,8 +187,18 @@ impl Work<'_> {
             namespace = self.flags.namespace,
             "running jobs"
         );
-        self.state.lead(operator.ready());
-        operator.run_until(self.stop.clone().stopped()).await;
+        let mut ready = operator.ready();
+        self.state.lead(ready.clone());
+        let count = async {
+            if ready.wait_for(|is_ready| *is_ready).await.is_ok() {
+                self.state.metrics.leads();
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = operator.run_until(self.stop.clone().stopped()) => {},
+            () = count => {},
+        }
     }
 }
 
@@ -191,7 +223,6 @@ impl State {
     }
 
     fn lead(&self, ready: watch::Receiver<bool>) {
-        self.metrics.leads();
         *self.lock() = Leadership::Leading(ready);
     }
 
@@ -216,31 +247,26 @@ impl State {
     }
 }
 
-/// Returns the remedy for missing permissions of an operator for this namespace, or for all.
-fn permissions_remedy(namespace: Option<&str>) -> String {
-    let namespace = namespace.filter(|namespace| !namespace.is_empty());
-    let flag = namespace.map(|n| format!(" --namespace {n}")).unwrap_or_default();
-    format!("apply the role that `{} rbac{flag}` prints", program().name)
-}
-
-async fn config(flags: &Flags) -> Result<Config, ProcessError> {
+async fn cluster(flags: &Flags) -> Result<ClusterConfig, ProcessError> {
     // The operator makes all retries, per job and with bounds.
-    let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
-    let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
+    let mut cluster = cluster_config(&ClusterFlags::new(flags.kubeconfig.as_deref(), None)).await?;
     let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
     // A name that is not a valid header value is left out.
     if let Ok(agent) = agent.parse() {
-        config.headers.push((USER_AGENT, agent));
+        cluster.config.headers.push((USER_AGENT, agent));
     }
-    Ok(config)
+    Ok(cluster)
 }
 
-/// Returns a unique name for this candidate: the name of the pod or the host, and a random number.
+/// Returns the name of this candidate: the name of the pod or the host, and the UID of the pod, so that the next process
+/// of the pod takes its own lease at once. A container starts only when the one before it has ended. Without the UID, a
+/// random number makes the name unique.
 fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
     let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));
     let host = host.unwrap_or_else(|| program().name.clone());
-    format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
+    let random = || format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+    format!("{host}_{}", fallback("MY_POD_UID").unwrap_or_else(random))
 }
 
 /// Checks the flags of the election, because the library panics on inconsistent durations.

@@ -16,7 +16,7 @@ use super::super::events;
 use super::super::job_state::JobState;
 use super::super::metrics::Metrics;
 use super::super::operator::{Operator, Options};
-use super::super::reconciler::{JobReconciler, Reconciler};
+use super::super::reconciler::{FirstList, JobReconciler, Reconciler};
 use super::log::Log;
 use super::toy::{MADE, ToyJob, job};
 use kube_follow::Event;
@@ -28,7 +28,7 @@ use training_job::plan::{ChildKind, PlannedEvent};
 struct Bench {
     operator: Operator,
     kind: JobReconciler<ToyJob>,
-    listed: watch::Sender<bool>,
+    listed: watch::Sender<FirstList>,
 }
 
 impl Bench {
@@ -45,7 +45,7 @@ impl Bench {
         Self {
             operator: Operator::new(client, options).manage::<ToyJob>(),
             kind: JobReconciler::new(0, &Metrics::default()),
-            listed: watch::Sender::new(false),
+            listed: FirstList::sender(),
         }
     }
 
@@ -72,7 +72,7 @@ async fn the_state_of_a_job_is_removed_with_it() {
     for (number, end) in ends.into_iter().enumerate() {
         let bench = Bench::new();
         lists(job("a", 5)).into_iter().for_each(|event| bench.take(event));
-        assert!(*bench.listed.borrow());
+        assert_eq!(*bench.listed.borrow(), FirstList::Complete);
         bench.kind.states().insert("a".to_owned(), JobState::default());
         bench.take(Event::Applied(job("a", 6)));
         assert_eq!(bench.remembered(), ["a"], "{number}: it has changed");

@@ -1,6 +1,6 @@
 //! Answers that are no use: refusals, answers after the fact, and none at all.
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ResourceQuota, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -10,7 +10,7 @@ use training_job_testbed::ToyJob;
 
 use training_job_simulation::faults::CallFault::{Garbled, Lost, Refused, Unanswered};
 use training_job_simulation::faults::PodFate::{Fails, Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation, with_spec};
 
 use crate::toys::{simulate, toy_job, without_operator};
 
@@ -129,6 +129,75 @@ async fn a_quota_stops_a_job_without_a_storm_and_lets_it_on() {
     sim.network.heal();
     sim.advance(400).await;
     assert_eq!(sim.pods_now().len(), 201);
+    sim.assert_no_violations();
+}
+
+/// A namespace with a quota of `pods`, and jobs of one worker that ends after ten seconds.
+async fn with_quota(pods: usize, jobs: usize) -> Simulation {
+    let sim = simulate(|_, _| Succeeds(10));
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": pods.to_string()}}});
+    let quotas: Api<ResourceQuota> = Api::default_namespaced(sim.user.clone());
+    quotas
+        .create(&PostParams::default(), &serde_json::from_value(quota).unwrap())
+        .await
+        .unwrap();
+    for job in 0..jobs {
+        sim.create(toy_job(&format!("job-{job}"), &[("Worker", 1)])).await;
+        sim.advance(1).await;
+    }
+    sim
+}
+
+/// The end of a pod lets the job begin that waits longest, whatever its backoff is by then.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
+    let sim = with_quota(1, 30).await;
+    // One second from the end of a pod to the next pod, which takes a second to start and ten to end.
+    sim.advance(30 * 13).await;
+    let ended = |job: usize| sim.conditions(&format!("job-{job}")).ends_with("Succeeded");
+    assert!((0..30).all(ended), "{:?}", sim.pods_now());
+    let creates = sim.network.count("create", "pods");
+    assert!(creates < 30 * 8, "{creates} creates of 30 pods");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_holds_a_part_says_so_and_since_when() {
+    let sim = with_quota(2, 0).await;
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let status = sim.status("job");
+    assert_eq!(status["waitingReason"], "FailedCreatePod");
+    let since = status["waitingSince"].clone();
+    assert!(since.is_string(), "{status}");
+    sim.advance(3).await;
+    assert_eq!(sim.status("job")["waitingSince"], since);
+    assert_eq!(ends(&sim.events(), "FailedCreatePod"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_without_a_service_says_so_and_has_no_pods() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("other", &SMALL)).await;
+    sim.advance(5).await;
+    let full = "failed to allocate a serviceIP: range is full";
+    sim.network
+        .fail_next("create", "services", usize::MAX, Refused(500, full));
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(300).await;
+    assert_eq!(sim.status("job")["waitingReason"], "FailedCreateService");
+    assert_eq!(sim.pods_now().len(), 4, "{:?}", sim.pods_now());
+    sim.network.heal();
+    sim.delete("other").await;
+    sim.advance(2).await;
+    let pods = sim.pods_now();
+    assert_eq!(
+        pods.iter().filter(|pod| pod.starts_with("job-")).count(),
+        4,
+        "{pods:?}"
+    );
+    sim.advance(3).await;
+    assert_eq!(sim.status("job")["waitingReason"], json!(null));
     sim.assert_no_violations();
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod away;
 mod costs;
 mod crashes;
 mod events;

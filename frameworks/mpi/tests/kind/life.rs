@@ -1,6 +1,6 @@
 //! Scenarios of MPIJobs. The launcher starts last and decides the job's end.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
 use training_job::{GangScheduler, ObjectKind, Settings, render, validate};
@@ -227,6 +227,85 @@ fn templates(w: &mut PlanHarness<MPIJob>) -> impl Iterator<Item = &mut PodTempla
     roles.map(|role| &mut role.template)
 }
 
+fn set_launcher_command(w: &mut PlanHarness<MPIJob>, words: &Value) {
+    let launcher = w
+        .job
+        .spec
+        .mpi_replica_specs
+        .get_mut("Launcher")
+        .unwrap()
+        .as_mut()
+        .unwrap();
+    let container = &mut launcher.template.spec.as_mut().unwrap().containers[0];
+    container.command = serde_json::from_value(words["command"].clone()).unwrap();
+    container.args = serde_json::from_value(words["args"].clone()).unwrap();
+}
+
+/// Returns the hosts that the job's script prints.
+fn discovered(w: &PlanHarness<MPIJob>) -> Vec<String> {
+    let config = &w.objects[&ObjectKind::of::<ConfigMap>()]["job-config"];
+    let script = config.content["data"]["discover_hosts.sh"].as_str().unwrap();
+    script
+        .lines()
+        .filter_map(|line| line.strip_prefix("echo "))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_discovery_script_prints_the_workers_that_run_with_their_slots() {
+    let mut w = harness("OnFailure", "2:OnFailure");
+    w.edit(|job| job.spec.slots_per_worker = Some(4));
+    set_launcher_command(
+        &mut w,
+        &json!({"command": ["horovodrun", "--host-discovery-script", "x"]}),
+    );
+    w.reconcile();
+    w.all_running();
+    w.all_running();
+    assert_eq!(discovered(&w), ["job-worker-0:4", "job-worker-1:4"]);
+    w.pod("worker-1").vanishes();
+    w.reconcile();
+    assert_eq!(discovered(&w), ["job-worker-0:4"], "the new pod does not run yet");
+    w.all_running();
+    w.reconcile();
+    assert_eq!(
+        discovered(&w),
+        ["job-worker-0:4", "job-worker-1:4"],
+        "under the same name"
+    );
+    let launcher = w.pods["job-launcher"].metadata.uid.clone();
+    w.scale("Worker", 3);
+    w.reconcile();
+    w.all_running();
+    w.reconcile();
+    assert_eq!(
+        discovered(&w),
+        ["job-worker-0:4", "job-worker-1:4", "job-worker-2:4"]
+    );
+    assert_eq!(w.pods["job-launcher"].metadata.uid, launcher);
+}
+
+/// A worker that is deleted is replaced under each policy.
+#[test]
+fn a_worker_of_elastic_horovod_that_never_restarts_fails_the_job_when_its_container_fails() {
+    let mut w = harness("OnFailure", "2:Never");
+    set_launcher_command(
+        &mut w,
+        &json!({"command": ["horovodrun", "--host-discovery-script", "x"]}),
+    );
+    w.reconcile();
+    w.all_running();
+    w.all_running();
+    w.pod("worker-1").vanishes();
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.pod_names(), ["launcher", "worker-0", "worker-1"]);
+    w.all_running();
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    assert!(w.state().contains(&"Failed".to_owned()), "{:?}", w.state());
+}
+
 /// `horovodrun` adds new workers and continues without lost ones.
 #[test]
 fn elastic_horovod_continues_without_a_lost_worker() {
@@ -235,17 +314,7 @@ fn elastic_horovod_continues_without_a_lost_worker() {
         json!({"command": ["sh", "-c"], "args": ["horovodrun -np 2 --host-discovery-script=/etc/mpi/discover_hosts.sh x"]}),
     ] {
         let mut w = harness("OnFailure", "2:OnFailure");
-        let launcher = w
-            .job
-            .spec
-            .mpi_replica_specs
-            .get_mut("Launcher")
-            .unwrap()
-            .as_mut()
-            .unwrap();
-        let container = &mut launcher.template.spec.as_mut().unwrap().containers[0];
-        container.command = serde_json::from_value(words["command"].clone()).unwrap();
-        container.args = serde_json::from_value(words["args"].clone()).unwrap();
+        set_launcher_command(&mut w, &words);
         w.reconcile();
         w.all_running();
         w.all_running();
@@ -365,4 +434,20 @@ fn the_named_container_is_the_main_one_in_everything() {
         !shell.contains("--container"),
         "the first one needs no name: {shell}"
     );
+}
+
+#[test]
+fn a_finished_job_gives_its_objects_back_when_no_pod_runs() {
+    for (policy, left) in [("Running", 0), ("None", 4), ("All", 0)] {
+        let fields = format!("runPolicy: {{cleanPodPolicy: {policy}}}");
+        let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", &fields);
+        w.reconcile();
+        w.all_running();
+        w.all_running();
+        let count = |w: &PlanHarness<MPIJob>| w.objects.values().map(|records| records.len()).sum::<usize>();
+        assert_eq!(count(&w), 4, "{policy}");
+        w.pod("launcher").succeeds();
+        w.reconcile().finish_deletions().reconcile();
+        assert_eq!(count(&w), left, "{policy}: workers may run on");
+    }
 }

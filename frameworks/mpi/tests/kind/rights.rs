@@ -156,32 +156,36 @@ fn an_account_that_the_template_names_is_bound_whoever_made_it() {
     assert_eq!(BINDING.of(&story).unwrap()["subjects"][0]["name"], "mine");
 }
 
-/// In each state of the job, the binding must be deleted when the job no longer controls the Role or the
-/// ServiceAccount.
+/// The binding must be deleted when the job no longer controls the Role or the ServiceAccount.
 #[test]
 fn a_binding_goes_when_the_job_loses_what_it_names() {
-    for state in ["running", "suspended", "succeeded"] {
-        for lost in [ROLE, ACCOUNT] {
-            let mut story = running();
-            match state {
-                "suspended" => {
-                    story.patch(&json!({"spec": {"runPolicy": {"suspend": true}}}));
-                }
-                "succeeded" => {
-                    story.exits("job-launcher", 0);
-                }
-                _ => {}
-            }
-            assert!(BINDING.is_own(&story), "{state}");
-            story.by_hand(async |client| {
-                let owners = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
-                let api = lost.api(client);
-                api.patch(lost.name, &PatchParams::default(), &owners)
-                    .await
-                    .unwrap();
-            });
-            assert_eq!(BINDING.of(&story), None, "{state}: {}", lost.kind);
+    for lost in [ROLE, ACCOUNT] {
+        let mut story = running();
+        assert!(BINDING.is_own(&story));
+        story.by_hand(async |client| {
+            let owners = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+            let api = lost.api(client);
+            api.patch(lost.name, &PatchParams::default(), &owners)
+                .await
+                .unwrap();
+        });
+        assert_eq!(BINDING.of(&story), None, "{}", lost.kind);
+    }
+}
+
+#[test]
+fn a_job_that_is_suspended_or_has_ended_has_no_rights() {
+    for ends in [false, true] {
+        let mut story = running();
+        story.patch(&json!({"spec": {"runPolicy": {"cleanPodPolicy": "Running"}}}));
+        if ends {
+            story.exits("job-launcher", 0);
+        } else {
+            story.patch(&json!({"spec": {"runPolicy": {"suspend": true}}}));
         }
+        story.after(Duration::from_secs(300));
+        let left = [BINDING, ROLE, ACCOUNT].map(|object| object.of(&story));
+        assert_eq!(left, [None, None, None], "{ends}");
     }
 }
 

@@ -185,3 +185,33 @@ fn the_inline_shape_has_a_clean_up_policy_of_its_own() {
         assert_eq!(w.pod_names(), left, "{case}");
     }
 }
+
+/// A cluster has few addresses. Headless services stay with the pods that have ended, under the default policy.
+#[test]
+fn a_finished_job_gives_its_cluster_ip_back_when_the_pod_behind_it_has_ended() {
+    for (policy, left) in [
+        ("", vec!["job-server-0", "job-worker-0"]),
+        ("cleanPodPolicy: None", vec!["job-server-0", "job-worker-0"]),
+        ("cleanPodPolicy: All", vec![]),
+        (
+            "stableAddress: false",
+            vec!["job-scheduler-0", "job-server-0", "job-worker-0"],
+        ),
+    ] {
+        let mut w = train("Scheduler=1 Server=1 Worker=1", policy).started();
+        w.pod("server-0").succeeds();
+        w.pod("worker-0").succeeds();
+        w.pod("scheduler-0").succeeds();
+        w.reconcile().finish_deletions().reconcile();
+        assert_eq!(w.state(), SUCCEEDED);
+        assert_eq!(w.services.keys().collect::<Vec<_>>(), left, "{policy}");
+    }
+    // It listens until it has ended.
+    let mut w = train("Scheduler=1 Worker=1", "cleanPodPolicy: None").started();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    assert!(w.services.contains_key("job-scheduler-0"));
+    w.pod("scheduler-0").succeeds();
+    w.reconcile();
+    assert!(!w.services.contains_key("job-scheduler-0"));
+}

@@ -9,7 +9,7 @@ use kube::core::Status;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use training_job::plan::observed::{Observed, Phase, PodRecord};
+use training_job::plan::observed::{ContainerRecord, EndOrder, Observed, Phase, PodRecord, Termination};
 use training_job_controller::fuzzing::Key;
 
 use super::objects::{Pod, Service};
@@ -350,21 +350,21 @@ impl Model {
             let services = &mut wanted.entry(job).or_default().services;
             services.insert(record.name.clone(), Arc::new(record));
         }
-        for (job, completed) in &self.completed {
-            wanted.entry(job.clone()).or_default().completed = completed.clone();
-        }
-        let jobs: BTreeSet<&Key> = wanted.keys().chain(cached.keys()).collect();
+        let jobs = wanted.keys().chain(cached.keys()).chain(self.completed.keys());
+        let jobs: BTreeSet<&Key> = jobs.collect();
         for job in jobs {
             let wanted = wanted.get(job).cloned().unwrap_or_default();
             let cached = cached
                 .get(job)
                 .map(|cached| (**cached).clone())
                 .unwrap_or_default();
-            // The observed end of a pod depends on the clock, and `ended_first` on the order of events.
+            // The observed end of a pod depends on the clock, and `order` on the order of events.
             let without_times = |pods: &BTreeMap<String, Arc<PodRecord>>| -> BTreeMap<String, PodRecord> {
                 let timeless = |pod: &PodRecord| PodRecord {
                     seen_to_end: None,
-                    ended_first: false,
+                    order: EndOrder::default(),
+                    restart_policy: None,
+                    containers: pod.containers.iter().map(without_order).collect(),
                     ..pod.clone()
                 };
                 pods.iter()
@@ -380,12 +380,29 @@ impl Model {
             if !self.changed_jobs.contains(job) {
                 let is_sure =
                     |name: &String| !self.taken_away.get(job).is_some_and(|names| names.contains(name));
-                let sure = |completed: &BTreeMap<String, u32>| -> BTreeMap<String, u32> {
-                    let completed = completed.clone().into_iter();
-                    completed.filter(|(name, _)| is_sure(name)).collect()
-                };
-                assert_eq!(sure(&cached.completed), sure(&wanted.completed), "{job:?}");
+                let removed = cached.removed.values();
+                let succeeded = removed.filter(|pod| pod.phase == Phase::Succeeded && is_sure(&pod.name));
+                let found: BTreeMap<&str, u32> =
+                    succeeded.map(|pod| (pod.name.as_str(), pod.attempt)).collect();
+                let completed = self.completed.get(job).into_iter().flatten();
+                let completed = completed.filter(|(name, _)| is_sure(name));
+                let wanted = completed
+                    .map(|(name, attempt)| (name.as_str(), *attempt))
+                    .collect();
+                assert_eq!(found, wanted, "{job:?}");
             }
         }
+    }
+}
+
+/// Returns the record without what depends on the order of events.
+fn without_order(container: &ContainerRecord) -> ContainerRecord {
+    let ended = container.ended.clone();
+    ContainerRecord {
+        ended: ended.map(|end| Termination {
+            order: EndOrder::default(),
+            ..end
+        }),
+        ..container.clone()
     }
 }

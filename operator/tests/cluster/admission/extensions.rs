@@ -13,12 +13,13 @@ use super::go_types::{KINDS, dry, until_asked, webhook};
 use super::released::module;
 
 /// The spec fields that have an annotation.
-const ANNOTATED: [&str; 7] = [
+const ANNOTATED: [&str; 8] = [
     "runPolicy.failurePolicy",
     "runPolicy.successPolicy",
     "runPolicy.restartScope",
     "runPolicy.layout",
     "runPolicy.stableAddress",
+    "runPolicy.sidecarGracePeriodSeconds",
     "launcherCreationPolicy",
     "compatibility",
 ];
@@ -121,7 +122,7 @@ fn with_all_fields(kind: &str) -> Value {
         "spec": {"runPolicy": {
             "backoffLimit": 5, "failurePolicy": {"maxRestarts": 3, "rules": [rule]},
             "successPolicy": {"operator": "Any", "roles": [role]}, "restartScope": "Role", "layout": "Compact",
-            "stableAddress": false,
+            "stableAddress": false, "sidecarGracePeriodSeconds": 60,
         }},
     });
     job["spec"][field] = json!({role: {"replicas": 1, "restartPolicy": "Never", "template": template}});

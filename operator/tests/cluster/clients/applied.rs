@@ -78,7 +78,7 @@ async fn stays_in_sync(stage: &Stage, file: &Path, flags: &[&str]) {
 
 #[tokio::test]
 async fn nothing_differs_after_a_client_side_apply() {
-    let stage = Stage::new("applied-client").await;
+    let stage = Stage::with_all_kinds("applied-client").await;
     for file in examples() {
         stays_in_sync(&stage, &file, &[]).await;
     }
@@ -86,7 +86,7 @@ async fn nothing_differs_after_a_client_side_apply() {
 
 #[tokio::test]
 async fn nothing_differs_after_a_server_side_apply() {
-    let stage = Stage::new("applied-server").await;
+    let stage = Stage::with_all_kinds("applied-server").await;
     for file in examples() {
         stays_in_sync(&stage, &file, &["--server-side"]).await;
     }

@@ -1,6 +1,7 @@
 //! kubectl on `local cluster`, and on the real API server where both can answer.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 use training_job_testbed::cluster::{Background, ControlPlane, Output, Program};
@@ -15,20 +16,18 @@ pub(super) struct Local {
 
 impl Local {
     pub(super) async fn start(name: &str) -> Self {
-        Self::start_with(name, None).await
+        Self::start_with(name, &[]).await
     }
 
-    /// Starts a cluster, with its data in a directory if one is given.
-    pub(super) async fn start_with(name: &str, data: Option<&Path>) -> Self {
-        let real = ControlPlane::shared().await;
-        real.install_crds().await;
+    pub(super) async fn start_with(name: &str, flags: &[&OsStr]) -> Self {
+        let real = ControlPlane::of_default_kinds().await;
         let namespace = real.namespace(name).await;
         let kubeconfig = real.directory().join(format!("{name}.kubeconfig"));
         let cluster = real.spawn(
             Program::new(env!("CARGO_BIN_EXE_training-operator"))
                 .args(["local", "cluster", "--kubeconfig"])
                 .args([&kubeconfig])
-                .args(data.map(|data| [Path::new("--data"), data]).into_iter().flatten()),
+                .args(flags),
         );
         cluster.wait_for_line("cluster ready").await;
         Self {
@@ -288,7 +287,7 @@ const GATED: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
 #[tokio::test]
 async fn objects_and_output_outlive_a_killed_cluster() {
     let data = std::env::temp_dir().join(format!("local-data-{}", std::process::id()));
-    let local = Local::start_with("local-data", Some(&data)).await;
+    let local = Local::start_with("local-data", &["--data".as_ref(), data.as_ref()]).await;
     let gate = local.real.directory().join("gate-of-data");
     let objects = GATED.replace("GATE", gate.to_str().unwrap());
     local.kubectl(&["apply", "-f", "-"], &objects).await.success();
@@ -319,7 +318,7 @@ async fn objects_and_output_outlive_a_killed_cluster() {
     let namespace = local.namespace;
     let local = Local {
         namespace,
-        ..Local::start_with("local-data", Some(&data)).await
+        ..Local::start_with("local-data", &["--data".as_ref(), data.as_ref()]).await
     };
     assert_eq!(local.run(&uids).await, before);
     assert_eq!(local.run(&["logs", "short"]).await, "kept\n");

@@ -77,7 +77,7 @@ fn get(address: &str, path: &str) -> String {
 #[tokio::test]
 async fn clients_read_the_history_in_the_pod_of_the_operator() {
     let data = std::env::temp_dir().join(format!("local-history-{}", std::process::id()));
-    let local = Local::start_with("local-history", Some(&data)).await;
+    let local = Local::start_with("local-history", &["--data".as_ref(), data.as_ref()]).await;
     let history = data.join("history");
     local.run(&["create", "namespace", "ops"]).await;
     let operator = installed(&local.kubeconfig, &history);

@@ -1,5 +1,6 @@
 //! Programs of users on `local cluster`: client-go, the Python SDKs, kube-rs, and more of kubectl.
 
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use futures::{AsyncReadExt as _, StreamExt as _};
@@ -81,8 +82,13 @@ async fn a_controller_with_controller_runtime_works() {
 
 #[tokio::test]
 async fn jobs_run_through_the_python_sdks() {
-    let local = Local::start("local-sdk").await;
     let common = ["TFJob", "XGBoostJob", "PyTorchJob", "PaddleJob", "MPIJob"];
+    let kinds = [&common[..], &["MXJob", "JAXJob"]].concat();
+    let flags: Vec<&OsStr> = kinds
+        .iter()
+        .flat_map(|kind| ["--kind".as_ref(), OsStr::new(kind)])
+        .collect();
+    let local = Local::start_with("local-sdk", &flags).await;
     for (environment, own) in [("sdk", "MXJob"), ("sdk-1.9", "JAXJob")] {
         let script = ["-B", "-E", "-s", "operator/tests/cluster/clients/local_sdk.py"];
         let script = python(environment).args(script);

@@ -46,7 +46,7 @@ async fn jobs_of_each_kind_live_through_the_last_python_sdk() {
 
 /// Runs the script for these kinds, which the SDK in the environment supports.
 async fn live(namespace: &str, environment: &str, kinds: [&str; 6]) {
-    let stage = Stage::new(namespace).await;
+    let stage = Stage::with_all_kinds(namespace).await;
     let certificates = stage.cluster.directory().join("certificates");
     let file = |name: &str| certificates.join(name).display().to_string();
     // With `-I` Python would not find the module beside the script.

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
 use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Output, Program, wait_for_all};
+use training_operator_testing::operator::EVERY_KIND;
 
 pub(crate) struct Stage {
     pub(crate) cluster: &'static ControlPlane,
@@ -13,13 +14,24 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// Creates a stage in a cluster that serves the kinds of a default installation.
     pub(crate) async fn new(name: &str) -> Self {
+        Self::of(ControlPlane::of_default_kinds().await, name, &[]).await
+    }
+
+    /// Creates a stage in a cluster that serves the optional kinds as well.
+    pub(crate) async fn with_all_kinds(name: &str) -> Self {
         let cluster = ControlPlane::shared().await;
         cluster.install_crds().await;
+        Self::of(cluster, name, &[EVERY_KIND]).await
+    }
+
+    async fn of(cluster: &'static ControlPlane, name: &str, flags: &[&str]) -> Self {
         let namespace = cluster.namespace(name).await;
         let operator = cluster.spawn(
             Program::new(env!("CARGO_BIN_EXE_training-operator"))
                 .args(["run", "--namespace", &namespace])
+                .args(flags)
                 .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]),
         );
         operator.wait_for_line("running jobs").await;

@@ -61,6 +61,7 @@ async fn play_all(scope: Scope) {
     let operator = cluster.spawn(
         Program::new(env!("CARGO_BIN_EXE_training-operator"))
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            .args(["--enable-scheme=MXJob,TFJob,PyTorchJob,XGBoostJob,PaddleJob,JAXJob,MPIJob"])
             // As under the Go operator, whose jobs all have it.
             .args(["--pytorch-init-container-image=alpine:3.10"])
             .args(scope.flags().iter().copied()),

@@ -69,6 +69,8 @@ fn pod_spec(spec: &Value) -> Value {
             "terminationGracePeriodSeconds": 30, "serviceAccountName": "default",
         }),
     );
+    // Ours sets it in every pod.
+    strip(&mut spec, json!({"enableServiceLinks": false}));
     // The second repeats the name of the service account.
     spec.remove("nodeName");
     spec.remove("serviceAccount");
@@ -183,6 +185,7 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
     // These fields for `kubectl get` follow from the others, and the Go operator has none of them.
     out.remove("ready");
     out.remove("waitingReason");
+    out.remove("waitingSince");
     for key in ["startTime", "completionTime"] {
         if let Some(time) = out.get_mut(key) {
             let moved = before.get(key).is_some_and(|before| before != time);

@@ -67,9 +67,11 @@ async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
     for replicas in [1, 4, 20] {
         let bill = quick_life(&stage, replicas, "None", Start::AtOnce).await;
         let n = usize::try_from(replicas).unwrap();
-        assert_eq!(bill.objects, 2 * n, "{bill:?}");
-        assert!(bill.objects + bill.statuses.len() <= 2 * n + 2, "{n}: {bill:?}");
-        assert!(bill.events <= 4, "{n}: {bill:?}");
+        // The scheduler's address may already be given back.
+        let given_back = bill.objects - 2 * n;
+        assert!(given_back <= usize::from(replicas > 1), "{bill:?}");
+        assert!(bill.statuses.len() <= 2, "{n}: {bill:?}");
+        assert!(bill.events <= 4 + given_back, "{n}: {bill:?}");
         assert_eq!(bill.others, 0, "{n}: {bill:?}");
     }
     operator.expect_well();
@@ -99,9 +101,10 @@ async fn a_job_whose_pods_run_later_costs_one_status_more() {
     for replicas in [1, 4, 20] {
         let bill = quick_life(&stage, replicas, "None", Start::Late).await;
         let n = usize::try_from(replicas).unwrap();
-        assert_eq!(bill.objects, 2 * n, "{bill:?}");
+        let given_back = bill.objects - 2 * n;
+        assert!(given_back <= usize::from(replicas > 1), "{bill:?}");
         assert!(bill.statuses.len() <= 3, "{n}: {bill:?}");
-        assert!(bill.events <= 4, "{n}: {bill:?}");
+        assert!(bill.events <= 4 + given_back, "{n}: {bill:?}");
         assert_eq!(bill.others, 0, "{n}: {bill:?}");
     }
     operator.expect_well();

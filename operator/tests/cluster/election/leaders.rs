@@ -5,7 +5,7 @@ use k8s_openapi::jiff::SignedDuration;
 use serde_json::Value;
 use training_job::api::ConditionType;
 use training_job_testbed::cluster::{Fault, On, Signal};
-use training_operator_testing::operator::Operator;
+use training_operator_testing::operator::{Operator, command};
 
 use super::candidates::{Election, LEASE_SECONDS, control_plane, since_lease_of, works};
 use crate::rig::jobs::{is, job};
@@ -65,6 +65,33 @@ async fn a_killed_leader_is_succeeded_when_its_lease_is_over() {
     assert_eq!(stage.pods_of("a").await, pods);
     stage.succeed("a", 4).await;
     stage.expect_each_made_once();
+}
+
+/// With this lease, another candidate would wait for an hour.
+#[tokio::test]
+async fn the_next_process_of_a_pod_takes_its_own_lease_at_once() {
+    let cluster = control_plane().await;
+    let stage = Stage::of(cluster, "same-pod").await;
+    let start = || {
+        let flags = [
+            "--leader-elect",
+            "--leader-election-id=lease",
+            "--leader-election-lease-duration=1h",
+            &format!("--leader-election-namespace={}", stage.namespace),
+            &format!("--namespace={}", stage.namespace),
+        ];
+        let program = command(&cluster.kubeconfig(), &flags).env("HOSTNAME", "pod");
+        Operator(cluster.spawn(program.env("MY_POD_UID", "0b1c")))
+    };
+    let first = start();
+    assert_eq!(stage.holder(|_| true).await, "pod_0b1c");
+    first.0.signal(Signal::KILL);
+    assert_eq!(first.0.exit_code().await, 137);
+    let second = start();
+    second.0.wait_for_line("running jobs").await;
+    stage.create(job("a", 2)).await;
+    stage.until_all_run("a", 2).await;
+    assert_eq!(stage.lease().await.lease_transitions, Some(0));
 }
 
 #[tokio::test]

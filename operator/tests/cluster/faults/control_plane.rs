@@ -28,7 +28,7 @@ async fn jobs_outlive_the_api_servers_death_at_any_time() {
     held.happened(1).await;
     cluster.stop_api_server();
     held.lift();
-    operator.0.wait_for_line("a watch failed").await;
+    operator.0.wait_for_line("the API server is away").await;
     cluster.start_api_server().await;
     stage.until_all_run("half", 6).await;
     assert_eq!(stage.pods_of("runs").await, pods);

@@ -1,7 +1,8 @@
 //! Ownership of objects.
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
@@ -69,7 +70,7 @@ async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     });
     let tf: TFJob = serde_json::from_value(tf).unwrap();
     api.create(&Default::default(), &tf).await.unwrap();
-    let message = stage.until_event("a", "FailedCreatePod").await;
+    let message = stage.until_event("a", "FailedCreateService").await;
     assert!(message.contains("a-worker-0: the name is taken"), "{message}");
     stage.good_job().await;
 
@@ -91,7 +92,7 @@ async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     api.create(&Default::default(), &tf).await.unwrap();
     stage
         .proxy
-        .wait_for(&On::call("get", "pods").named("a-worker-0"), 2)
+        .wait_for(&On::call("get", "services").named("a-worker-0"), 2)
         .await;
     stage.delete("a").await;
     let runs = |job: Option<&TFJob>| {
@@ -100,5 +101,36 @@ async fn jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     };
     stage.cluster.wait(&stage.namespace, "a", runs).await;
     assert_eq!(stage.pods_deleted(), 0);
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn labels_that_a_client_takes_off_a_pod_are_restored_and_restart_nothing() {
+    let stage = Stage::new("labels").await;
+    let operator = stage.operator();
+    stage.create(job("a", 2)).await;
+    let before = stage.until_all_run("a", 2).await;
+    let name = before.keys().next().unwrap();
+    let labels = stage.pods().get(name).await.unwrap().metadata.labels;
+    for patch in [
+        json!({"training.kubeflow.org/operator-name": null}),
+        json!({"training.kubeflow.org/job-name": "other"}),
+        json!(null),
+    ] {
+        let patch = Patch::Merge(json!({"metadata": {"labels": patch}}));
+        stage
+            .pods()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+        let has_all = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.metadata.labels == labels);
+        stage.cluster.wait(&stage.namespace, name, has_all).await;
+    }
+    stage.until_event("a", "PodLabelsChanged").await;
+    assert_eq!(stage.pods_of("a").await, before);
+    let status = stage.jobs().get("a").await.unwrap().status.unwrap().job;
+    assert_eq!((status.restart_count, &status.failure), (0, &None));
+    stage.succeed("a", 2).await;
+    stage.expect_no_harm();
     operator.expect_well();
 }

@@ -1,5 +1,6 @@
 //! Faults that operators must tolerate, on a real API server behind a proxy that injects them.
 
+mod away;
 mod control_plane;
 mod endings;
 mod identity;

@@ -5,14 +5,14 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PostParams};
 use serde_json::json;
 use training_job::api::ConditionType;
+use training_job_mxnet::MXJob;
 use training_job_testbed::cluster::On;
 
 use crate::rig::jobs::{is, job, with_workers};
 use crate::rig::stage::Stage;
 
-#[tokio::test]
-async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
-    let stage = Stage::new("quota").await;
+/// Limits the pods of the stage's namespace to two, and waits until the API server counts them.
+async fn limit_pods(stage: &Stage<'_>) -> Api<ResourceQuota> {
     let quotas: Api<ResourceQuota> = Api::namespaced(stage.cluster.client(), &stage.namespace);
     let quota = json!({"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}});
     quotas
@@ -25,11 +25,24 @@ async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
             .is_some_and(|used| used.contains_key("pods"))
     };
     stage.cluster.wait(&stage.namespace, "pods", counted).await;
+    quotas
+}
+
+#[tokio::test]
+async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
+    let stage = Stage::new("quota").await;
+    let quotas = limit_pods(&stage).await;
     let operator = stage.operator();
     stage.create(job("a", 4)).await;
     let message = stage.until_event("a", "FailedCreatePod").await;
     assert!(message.contains("exceeded quota"), "{message}");
     let first = stage.until_pods("a", 2).await;
+    let holds_a_part = |job: Option<&MXJob>| {
+        let status = job.and_then(|job| job.status.as_ref());
+        let status = status.map(|status| (&*status.job.waiting_reason, status.job.waiting_since.is_some()));
+        status == Some(("FailedCreatePod", true))
+    };
+    stage.cluster.wait(&stage.namespace, "a", holds_a_part).await;
     let raised = Patch::Merge(json!({"spec": {"hard": {"pods": "4"}}}));
     quotas.patch("pods", &Default::default(), &raised).await.unwrap();
     let pods = stage.until_all_run("a", 4).await;

@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 use training_job_testbed::cluster::{ControlPlane, Options, repository};
@@ -112,7 +114,7 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
             String::from_utf8_lossy(&output.stderr)
         );
         if command.ends_with("-k manifests/overlays/standalone") {
-            // Nothing runs the Deployment here, so the test says that its pods are ready.
+            // Nothing runs the Deployment here, so the test says that its pods are ready and that one holds the lease.
             let ready = r#"{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}"#;
             let patch = [
                 "patch",
@@ -122,6 +124,21 @@ async fn the_page_leads_from_the_stand_alone_operator_to_ours() {
             ];
             let patch = [&patch[..], &["--type=merge", "--patch", ready]].concat();
             cluster.kubectl(&patch).await.success();
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "1ca428e5.training-operator.kubeflow.org", "namespace": "kubeflow"},
+                "spec": {
+                    "holderIdentity": "training-operator",
+                    "leaseDurationSeconds": 3_600,
+                    "renewTime": MicroTime(Timestamp::now()),
+                },
+            });
+            let apply = ["apply", "--server-side", "-f", "-"];
+            cluster
+                .kubectl_with_input(&apply, &lease.to_string())
+                .await
+                .success();
             cluster.install_crds().await;
             let flags = ["--default-restart-scope=Replica"];
             ours = Some(operators::ours(cluster, &cluster.kubeconfig(), &namespace, &flags).await);

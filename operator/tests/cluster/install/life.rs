@@ -1,5 +1,6 @@
 //! Jobs that need every permission of the operator.
 
+use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 
 use futures::StreamExt;
@@ -105,9 +106,13 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
         )
         .env("KUBECONFIG", kubeconfig);
     for variable in container["env"].as_array().into_iter().flatten() {
-        let of_namespace = variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace";
-        assert!(of_namespace, "{variable}: what would a kubelet set?");
-        program = program.env(variable["name"].as_str().unwrap(), namespace);
+        let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+            Some("metadata.namespace") => namespace.to_owned(),
+            // Each process is one of another pod.
+            Some("metadata.uid") => format!("{:x}", RandomState::new().hash_one(namespace)),
+            _ => panic!("{variable}: what would a kubelet set?"),
+        };
+        program = program.env(variable["name"].as_str().unwrap(), value);
     }
     cluster.spawn(program)
 }

@@ -12,8 +12,7 @@ const FILE: &str = "examples/mxnet/train.yaml";
 
 #[tokio::test]
 async fn what_runs_is_compared_with_what_is_to_be() {
-    let cluster = ControlPlane::shared().await;
-    cluster.install_crds().await;
+    let cluster = ControlPlane::of_default_kinds().await;
     let namespace = cluster.namespace("diff").await;
     let kubeconfig = cluster.kubeconfig_in(&namespace);
     let job = std::fs::read_to_string(repository().join(FILE)).unwrap();
@@ -34,6 +33,12 @@ async fn what_runs_is_compared_with_what_is_to_be() {
         absent.stdout.ends_with("0 changed, 10 added, 0 removed.\n"),
         "{absent:?}"
     );
+
+    let unserved = "the cluster does not serve mpijobs.kubeflow.org; install its definition";
+    let of_absent_kind = std::fs::read_to_string(repository().join("examples/mpi/train.yaml")).unwrap();
+    let absent = diff(&of_absent_kind);
+    assert_eq!(absent.code, Some(1), "{absent:?}");
+    assert!(absent.stderr.contains(unserved), "{absent:?}");
 
     let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
         "run",
@@ -103,6 +108,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
             "mxjob/other",
             "/other does not exist; list the jobs with: kubectl get mxjobs",
         ),
+        ("mpijob/other", unserved),
     ] {
         let missing = explain(job);
         assert_eq!(missing.code, Some(2));

@@ -2,5 +2,6 @@
 
 mod cluster_diff;
 mod compact;
+mod pod_rules;
 mod restricted;
 mod same_objects;

@@ -33,6 +33,8 @@ fn each_shape_becomes_todays_and_stays_so() {
         "tensorflow.yaml",
         "pytorch.yaml",
         "mpi.yaml",
+        "ssh.yaml",
+        "arena.yaml",
         "xgboost.yaml",
         "paddle.yaml",
         "kubedl.yaml",
@@ -97,6 +99,64 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
         job.replace("odd", "runPoilcy").as_bytes(),
     );
     assert_eq!(typo.code, Some(1), "{}", typo.stderr);
+}
+
+#[test]
+fn an_unknown_field_of_an_early_mpijob_has_the_fields_of_its_version_and_one_remedy() {
+    let job = "apiVersion: kubeflow.org/v1alpha1\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  replicas: 1\n  odd: 1\n  \
+               template: {spec: {containers: [{name: mpi, image: x}]}}\n";
+    let refused = run_with_input(&["convert", "-"], job.as_bytes());
+    assert_eq!(refused.code, Some(1));
+    for part in [
+        "<stdin>:6:3: spec.odd: unknown field of v1alpha1, which has activeDeadlineSeconds, ",
+        "template, launcherResources, mountsOnLauncher; remove the field with --lossy\n",
+    ] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    let typo = run_with_input(
+        &["convert", "--lossy", "-"],
+        job.replace("odd", "GPUs").as_bytes(),
+    );
+    assert_eq!(typo.code, Some(1));
+    assert!(
+        typo.stderr
+            .contains("spec.GPUs: unknown field of v1alpha1; did you mean gpus?"),
+        "{}",
+        typo.stderr
+    );
+    let lossy = run_with_input(&["convert", "--lossy", "-"], job.as_bytes());
+    assert_eq!(lossy.code, Some(0), "{}", lossy.stderr);
+    assert!(!lossy.stdout.contains("odd"));
+}
+
+/// The API server rejects a pod that mounts a volume it does not have.
+#[test]
+fn no_pod_of_a_converted_job_mounts_a_volume_that_it_lacks() {
+    for name in ["ssh.yaml", "arena.yaml", "mpi.yaml"] {
+        let converted = convert(name, &[]);
+        let rendered = run_with_input(&["render", "-", "-o", "json"], converted.stdout.as_bytes());
+        assert_eq!(rendered.code, Some(0), "{name}: {}", rendered.stderr);
+        let objects: serde_json::Value = serde_json::from_str(&rendered.stdout).unwrap();
+        let all = objects["items"].as_array().unwrap();
+        let pods: Vec<_> = all.iter().filter(|object| object["kind"] == "Pod").collect();
+        assert!(!pods.is_empty(), "{name}");
+        for pod in pods {
+            let list = |list: &serde_json::Value| list.as_array().cloned().unwrap_or_default();
+            let volumes = list(&pod["spec"]["volumes"]);
+            let containers = [
+                list(&pod["spec"]["initContainers"]),
+                list(&pod["spec"]["containers"]),
+            ]
+            .concat();
+            for mount in containers
+                .iter()
+                .flat_map(|container| list(&container["volumeMounts"]))
+            {
+                let is_there = volumes.iter().any(|volume| volume["name"] == mount["name"]);
+                assert!(is_there, "{name} {} {mount}", pod["metadata"]["name"]);
+            }
+        }
+    }
 }
 
 #[test]

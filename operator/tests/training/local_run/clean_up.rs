@@ -20,6 +20,23 @@ fn survivors_of_clean_pod_policy_none_end_with_the_run() {
     }
 }
 
+/// A daemon with neither the variables nor the session of its pod has only its parent to be found by.
+#[test]
+fn a_daemon_that_left_its_session_ends_with_the_run() {
+    let trial = Trial::new();
+    let start =
+        "env -i /usr/bin/setsid /bin/sh -c '(sleep 998 >/dev/null 2>&1 & echo pid $!; wait) &'; sleep 0.2";
+    let ended = trial.run(&Manifest::shell("daemon", 1, start)).end();
+    ended.expect_code(0);
+    let line = ended.only(&["worker-0 | pid "]);
+    let pid = line.rsplit(' ').next().unwrap();
+    assert!(
+        !std::path::Path::new("/proc").join(pid).exists(),
+        "{}",
+        ended.transcript()
+    );
+}
+
 /// All pods are deleted, but the summary still shows how they ended.
 #[test]
 fn clean_pod_policy_all_loses_nothing_of_the_summary() {

@@ -28,7 +28,7 @@ pub(super) fn sentences(observed: &ObservedJob, roles: &[RoleView]) -> Vec<Strin
             Some(queue) => vec![format!("Kueue starts the job when queue {queue} admits it.")],
             None => vec![format!("Nothing runs until: kubectl training resume {argument}")],
         },
-        "Failed" | "Succeeded" => ended(job, roles, observed.now),
+        "Failed" | "Succeeded" => ended(observed, roles),
         "Restarting" => restarting(observed, roles),
         _ => {
             let mut all = waiting(observed, roles);
@@ -41,7 +41,8 @@ pub(super) fn sentences(observed: &ObservedJob, roles: &[RoleView]) -> Vec<Strin
     }
 }
 
-fn ended(job: &StoredJob, roles: &[RoleView], now: Timestamp) -> Vec<String> {
+fn ended(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
+    let (job, now) = (&observed.job, observed.now);
     let mut all = Vec::new();
     let pods = roles
         .iter()
@@ -55,7 +56,11 @@ fn ended(job: &StoredJob, roles: &[RoleView], now: Timestamp) -> Vec<String> {
         CleanPodPolicy::None | CleanPodPolicy::Other(_) => "keeps all pods",
     });
     if let Some(kept) = kept {
-        all.push(format!("The job has ended; cleanPodPolicy {kept} ({pods} left)."));
+        let left = match observed.is_forbidden("pods") {
+            true => String::new(),
+            false => format!(" ({pods} left)"),
+        };
+        all.push(format!("The job has ended; cleanPodPolicy {kept}{left}."));
     }
     let end = job.status.completion_time.as_ref().map(|time| time.0);
     let ttl = policy.and_then(|policy| policy.ttl_seconds);

@@ -115,7 +115,7 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
         "Next",
         view.next
             .iter()
-            .map(|sentence| Node::leaf(cut(sentence)))
+            .map(|sentence| Node::leaf(cut_end(sentence)))
             .collect(),
     ));
     let mut text = String::new();
@@ -251,7 +251,16 @@ fn one_line(text: &str) -> String {
     cut(text).replace(['\n', '\r'], " ")
 }
 
-/// Returns the end of a long text, because it has the most information, without control characters.
+/// Returns the beginning of a long sentence, which has its cause, without control characters.
+fn cut_end(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Returns the end of a long output, because it has the most information, without control characters.
 fn cut(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
     match text.char_indices().rev().nth(MAX_MESSAGE) {

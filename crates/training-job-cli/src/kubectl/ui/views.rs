@@ -8,6 +8,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, LogParams};
 use training_job_story::{Site, Story, site_html};
 
+use crate::call_error::is_unserved;
 use crate::cluster::with_timeout;
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::connection::Connection;
@@ -155,7 +156,10 @@ impl Views {
     async fn current(&self, kind: &Arc<Kind>, key: &JobKey) -> kube::Result<Option<StoredJob>> {
         let client = self.client.clone();
         let api = Api::<DynamicObject>::namespaced_with(client, &key.namespace, &kind.resource);
-        let found = api.get_opt(&key.name).await?;
+        let found = match api.get_opt(&key.name).await {
+            Err(error) if is_unserved(&error) => None,
+            found => found?,
+        };
         Ok(found.and_then(|object| StoredJob::new(kind, &object).ok()))
     }
 

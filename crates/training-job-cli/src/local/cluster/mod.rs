@@ -14,6 +14,7 @@ use super::processes::ProcessArgs;
 use crate::controller_config::ControllerConfigArgs;
 use crate::help::help;
 use crate::history::{Limits, keep};
+use crate::install::InstalledKinds;
 use crate::kinds::Kinds;
 use crate::signals::Signals;
 
@@ -88,6 +89,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub controller_config: ControllerConfigArgs,
+
+    #[command(flatten)]
+    pub kinds: InstalledKinds,
 }
 
 /// Runs the cluster until a signal arrives. Returns 0, or 128 plus the signal's number after a second signal.

@@ -7,6 +7,7 @@ use kube::Client;
 use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
 
+use crate::call_error::text;
 use crate::local::pod_output::note;
 use crate::signals::Signals;
 
@@ -49,7 +50,7 @@ pub(super) async fn first_contact(
             }
             Err(NodeNameError::Api(error)) => {
                 if !noted {
-                    note(&format!("waiting for {server}: {:#}", anyhow::Error::from(error)));
+                    note(&format!("waiting: {}", text(&error)));
                     noted = true;
                 }
             }

@@ -13,6 +13,7 @@ use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
+use training_job_controller::process::ClusterFlags;
 
 use super::pod_output::{note, print_event};
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
@@ -32,6 +33,8 @@ jobs on this machine. The program is the scheduler and the kubelet of its node:
   assigns to it. These must tolerate the taint training.kubeflow.org/node-agent:NoSchedule.
 * Images are not pulled: the containers' commands run on this machine, as your user. Every user who
   may create pods in the cluster can run programs on this machine.
+* It serves no logs to the API server: read them here, or in the files of --keep-logs. `kubectl logs`
+  and `kubectl training logs` end with an error.
 * It needs permission to list, watch, get and delete pods, to create pods/binding, to patch
   pods/status, to list services, to get the ConfigMaps and Secrets of pods, and, for its Node
   object, to get, create and delete nodes and to patch nodes/status.
@@ -110,7 +113,8 @@ pub(super) async fn run(args: &Args, kinds: &Kinds) -> anyhow::Result<ExitCode> 
     let config = args.processes.node_config(args.workdir.clone(), kinds)?;
     let mut signals = Signals::listen()?;
     let name = args.name.clone().unwrap_or_else(default_node_name);
-    let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let flags = ClusterFlags::new(args.kubeconfig.as_deref(), args.context.as_deref());
+    let (client, server) = cluster::client(&flags).await?;
     let lock = lock::acquire(&server, &name)?;
     ensure!(
         lock.is_some(),

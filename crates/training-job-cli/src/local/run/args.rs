@@ -37,15 +37,11 @@ Exit codes:
 #[command(after_help = help(HELP))]
 pub struct Args {
     /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
-    #[arg(
-        value_name = "FILE",
-        required_unless_present = "kind",
-        conflicts_with = "kind"
-    )]
+    #[arg(value_name = "FILE", required_unless_present = "kind")]
     pub files: Vec<PathBuf>,
 
     /// Run a command as a job of this kind, without a manifest
-    #[arg(long, value_name = "KIND", value_parser = kind_parser(), ignore_case = true, requires = "command")]
+    #[arg(long, value_name = "KIND", value_parser = kind_parser(), ignore_case = true)]
     pub(crate) kind: Option<String>,
 
     #[command(flatten)]

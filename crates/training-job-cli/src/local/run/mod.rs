@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -26,7 +27,7 @@ use tokio::time::{Instant, Interval, sleep_until};
 use training_job_controller::process::program;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 use crate::signals::Signals;
 use crate::write;
 
@@ -68,6 +69,9 @@ pub(super) async fn run(
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let progress = Progress::new(plans, kinds);
     check_mounts(&config, &progress)?;
+    if let Some(file) = &args.report {
+        report::check_writable(file)?;
+    }
     let mut signals = Signals::listen()?;
     let ignored = ignored_settings(&config, &progress);
     let missing = missing_devices(&config, &progress);
@@ -100,11 +104,12 @@ pub(super) async fn run(
     let stopped = session.wait_until_stopped(&mut signals).await;
     let Session {
         run,
-        progress,
+        mut progress,
         mut output,
         report,
         ..
     } = session;
+    progress.settle(run.statuses());
     output.close();
     if !stopped {
         output.note("killed");
@@ -146,9 +151,9 @@ pub(super) async fn run(
     })
 }
 
-/// Returns an empty run that accepts jobs of all kinds.
-pub(super) fn jobs(kinds: &Kinds) -> Jobs {
-    kinds.iter().fold(Jobs::default(), |jobs, kind| {
+/// Returns an empty run that accepts jobs of these kinds.
+pub(super) fn jobs<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Jobs {
+    kinds.into_iter().fold(Jobs::default(), |jobs, kind| {
         jobs.dyn_kind(kind.dyn_kind.clone(), kind.adjust_env)
     })
 }
@@ -236,6 +241,10 @@ impl Session {
                     return RunEnd::Interrupted(code);
                 }
                 () = sleep_until_some(deadline.map(|(_, at)| at)) => {
+                    if self.run.statuses().all(|(_, status)| status.is_finished()) {
+                        // Only containers beside the framework's are left.
+                        return RunEnd::Finished;
+                    }
                     let unfinished = match &self.progress.unfinished()[..] {
                         [] => String::new(),
                         left => format!("; still running: {}; {}", left.join(", "), self.output.last_output()),

@@ -70,9 +70,29 @@ fn settings(
         if let Some(directory) = directory.filter(|path| path.is_absolute() && !is_directory(path)) {
             found.push(format!("working directory {}", directory.display()));
         }
+        found.extend(probes_and_hooks(container).map(str::to_owned));
         found.extend(container.image.as_ref().map(|image| format!("image {image}")));
     }
     found
+}
+
+fn probes_and_hooks(container: &Container) -> impl Iterator<Item = &'static str> {
+    let hooks = container.lifecycle.as_ref();
+    let all = [
+        (container.startup_probe.is_some(), "startupProbe"),
+        (container.readiness_probe.is_some(), "readinessProbe"),
+        (container.liveness_probe.is_some(), "livenessProbe"),
+        (
+            hooks.is_some_and(|hooks| hooks.post_start.is_some()),
+            "postStart hook",
+        ),
+        (
+            hooks.is_some_and(|hooks| hooks.pre_stop.is_some()),
+            "preStop hook",
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(is_set, name)| is_set.then_some(name))
 }
 
 /// Returns the volumes without files on this machine, each with its mount paths.
@@ -133,6 +153,17 @@ mod tests {
         assert_eq!(line_of(&[("worker", &trainer())], "").as_deref(), Some(expected));
         let given = expected.replace("volume data (/data, /more), ", "");
         assert_eq!(line_of(&[("worker", &trainer())], "data"), Some(given));
+    }
+
+    #[test]
+    fn probes_and_hooks_are_listed() {
+        let pod = pod(&json!({
+            "name": "main", "livenessProbe": {}, "readinessProbe": {}, "startupProbe": {},
+            "lifecycle": {"preStop": {}, "postStart": {}},
+        }));
+        let expected = "not applied on this machine: startupProbe, readinessProbe, livenessProbe, postStart hook, \
+                        preStop hook";
+        assert_eq!(line_of(&[("worker", &pod)], "").as_deref(), Some(expected));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use local_node::PodPhase;
-use training_job::api::JobCondition;
 use training_job::api::labels::{Keys, OPERATOR_NAME, RESTART_ATTEMPT};
+use training_job::api::{ConditionType, JobCondition, JobStatus};
 use training_job_local::RunEvent;
 
 use super::plan::JobPlan;
@@ -26,6 +27,8 @@ pub(super) struct Progress {
     conditions: Vec<(String, JobCondition)>,
     /// The keys of the labels of each controller's jobs, and their roles in the order in which their kind defines them.
     kinds: BTreeMap<&'static str, (Keys, Vec<String>)>,
+    /// The framework's container of each controller's jobs.
+    main_containers: BTreeMap<&'static str, &'static str>,
 }
 
 /// A role of a job. Sorted as in the table: by job, and by the position among the roles of the kind.
@@ -83,6 +86,10 @@ impl Progress {
             replicas: BTreeMap::new(),
             loops: Loops::default(),
             conditions: Vec::new(),
+            main_containers: kinds
+                .iter()
+                .map(|kind| (kind.framework.controller, kind.framework.main_container))
+                .collect(),
             kinds: kinds
                 .iter()
                 .map(|kind| (kind.framework.controller, (kind.framework.keys(), roles(kind))))
@@ -135,6 +142,11 @@ impl Progress {
     pub(super) fn record(&mut self, event: &RunEvent) -> Option<Change> {
         match event {
             RunEvent::Condition { job, condition } => {
+                // The times in the status are kept a second apart, so they may be in the future.
+                let now = Timestamp::now();
+                let known = condition.last_transition_time.as_ref().map(|at| at.0);
+                let mut condition = condition.clone();
+                condition.last_transition_time = Some(Time(known.map_or(now, |known| known.min(now))));
                 self.conditions.push((job.clone(), condition.clone()));
                 Some(Change {
                     who: job.clone(),
@@ -157,6 +169,8 @@ impl Progress {
         let (role, index) = self.identify(pod);
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
+        let controller = pod.labels().get(OPERATOR_NAME);
+        let main = controller.and_then(|controller| self.main_containers.get(&**controller));
         let attempt = pod
             .annotations()
             .get(RESTART_ATTEMPT)
@@ -166,7 +180,7 @@ impl Progress {
             role,
             index,
             phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
-            exit_code: exit_code(&containers),
+            exit_code: exit_code(&containers, main.copied().unwrap_or_default()),
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
             started: status.start_time.map(|t| t.0),
             ended: ended(&containers),
@@ -183,30 +197,72 @@ impl Progress {
         let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
         row.stopping = !gone && runs && pod.metadata.deletion_timestamp.is_some();
         let before = self.replicas.get(&pod.name_any());
-        let printed = |r: &ReplicaRow| (describe(r), r.attempt, r.restarts);
+        let printed = |r: &ReplicaRow| (describe(r, i64::MAX), r.attempt, r.restarts);
         let has_changed = !gone && before.map(printed) != Some(printed(&row));
         // A restart without a delay may follow an end before the end is seen.
         let is_unseen = |before: &ReplicaRow| {
             before.attempt == row.attempt && before.restarts < row.restarts && before.delay.is_none()
         };
         let by_itself = !row.stopping && !row.stopped;
+        let limit = self.limit(&row.role.job);
+        let limit = limit.unwrap_or(i64::MAX);
         let end = row.end.as_ref().filter(|_| by_itself);
         let (end, what) = match end {
             // An end that was printed with the delay before its restart is not printed again after the restart.
-            Some(end) if row.delay.is_some() || row.phase == "Failed" => (Some(end), describe(&row)),
-            Some(end) if before.is_some_and(is_unseen) => {
-                (Some(end), format!("{}; restart {}", end.text, row.restarts))
-            }
-            _ => (None, describe(&row)),
+            Some(end) if row.delay.is_some() || row.phase == "Failed" => (Some(end), describe(&row, limit)),
+            Some(end) if before.is_some_and(is_unseen) => match i64::from(row.restarts) <= limit {
+                true => (Some(end), format!("{}; restart {}", end.text, row.restarts)),
+                false => (Some(end), end.text.clone()),
+            },
+            _ => (None, describe(&row, limit)),
         };
         let who = pod.name_any();
+        let is_loop = has_changed && self.loops.is_loop(&who, end.map(|end| end.text.as_str()));
+        let note = match is_loop {
+            true => loop_note(limit, self.restarts(&row)),
+            false => String::new(),
+        };
         let change = has_changed.then(|| Change {
-            what: what + self.loops.note(&who, end.map(|end| end.text.as_str())),
+            what: what + &note,
             who,
             is_news: end.is_some(),
         });
         self.replicas.insert(pod.name_any(), row);
         change
+    }
+
+    /// Returns the number of restarts after which a job fails.
+    fn limit(&self, job: &str) -> Option<i64> {
+        self.plan(job)?.backoff_limit
+    }
+
+    /// Returns the greatest number of restarts of the replicas of a job, and of this row.
+    fn restarts(&self, row: &ReplicaRow) -> i64 {
+        let others = self
+            .replicas
+            .values()
+            .filter(|other| other.role.job == row.role.job);
+        others
+            .map(|other| other.restarts)
+            .chain([row.restarts])
+            .max()
+            .unwrap_or_default()
+            .into()
+    }
+
+    /// Sets what decided the end of each job: the replica that failed has its own exit code, although it was stopped
+    /// afterwards, and no restart beyond those that the job counts.
+    pub(super) fn settle<'a>(&mut self, statuses: impl Iterator<Item = (&'a str, &'a JobStatus)>) {
+        for (_, status) in statuses.filter(|(_, status)| status.is(ConditionType::Failed)) {
+            let Some(failure) = &status.failure else { continue };
+            let row = failure.pod.as_ref().and_then(|pod| self.replicas.get_mut(pod));
+            if let (Some(row), Some(code)) = (row, failure.exit_code) {
+                row.exit_code = Some(code);
+                row.phase = "Failed".to_owned();
+                (row.stopping, row.stopped) = (false, false);
+                row.restarts = row.restarts.min(status.restart_count);
+            }
+        }
     }
 
     /// Returns the replicas sorted by job, role and index. Roles are in the order of their kind.
@@ -330,9 +386,9 @@ struct Loops {
 }
 
 impl Loops {
-    /// Records an end of a replica. Returns the note that is printed once for a loop, or "".
-    fn note(&mut self, replica: &str, end: Option<&str>) -> &'static str {
-        let Some(end) = end else { return "" };
+    /// Records an end of a replica. Returns true for the end that makes a loop.
+    fn is_loop(&mut self, replica: &str, end: Option<&str>) -> bool {
+        let Some(end) = end else { return false };
         let (last, times) = self.ends.entry(replica.to_owned()).or_default();
         if last != end {
             end.clone_into(last);
@@ -340,12 +396,21 @@ impl Loops {
         }
         times.push(Instant::now());
         let first = times.len().checked_sub(LOOP_ENDS).map(|first| times[first]);
-        match first.is_some_and(|first| first.elapsed() < LOOP_WINDOW) && times.len() == LOOP_ENDS {
-            true => {
-                " (fails in the same way each time: end the run with Ctrl-C, or set runPolicy.backoffLimit)"
-            }
-            false => "",
+        first.is_some_and(|first| first.elapsed() < LOOP_WINDOW) && times.len() == LOOP_ENDS
+    }
+}
+
+/// Returns the note about a replica that fails in the same way each time. `restarts` are those before this end.
+fn loop_note(limit: i64, restarts: i64) -> String {
+    let left = limit - restarts;
+    match left {
+        _ if limit == i64::MAX => {
+            " (fails in the same way each time: end the run with Ctrl-C, or set runPolicy.backoffLimit)"
+                .to_owned()
         }
+        1 => " (fails in the same way each time: 1 more restart, then the job fails)".to_owned(),
+        2.. => format!(" (fails in the same way each time: {left} more restarts, then the job fails)"),
+        _ => String::new(),
     }
 }
 
@@ -385,7 +450,8 @@ fn delay(container: &ContainerStatus) -> Option<String> {
     Some(message.split(' ').next()?.to_owned())
 }
 
-fn describe(row: &ReplicaRow) -> String {
+/// Describes the state of a replica whose job fails after `limit` restarts.
+fn describe(row: &ReplicaRow, limit: i64) -> String {
     if row.stopping {
         return "stopping".to_owned();
     }
@@ -397,6 +463,9 @@ fn describe(row: &ReplicaRow) -> String {
     }
     if let (Some(end), Some(delay)) = (&row.end, &row.delay) {
         let restart = row.restarts + 1;
+        if i64::from(restart) > limit {
+            return end.text.clone();
+        }
         return match delay.as_str() {
             "0s" => format!("{}; restart {restart}", end.text),
             delay => format!("{}; restart {restart} in {delay}", end.text),
@@ -408,17 +477,21 @@ fn describe(row: &ReplicaRow) -> String {
             None => format!("Failed with exit code {code}"),
         },
         ("Pending", _) if row.restarts > 0 => format!("Pending, restart {}", row.restarts),
-        ("Running", _) if row.restarts > 0 => format!("Running, restart {}", row.restarts),
+        ("Running", _) if row.restarts > 0 && i64::from(row.restarts) <= limit => {
+            format!("Running, restart {}", row.restarts)
+        }
         (phase, _) => phase.to_owned(),
     }
 }
 
 /// Returns the highest exit code of the containers.
-fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
+/// Returns the exit code of the framework's container `main`, or the highest one if it has not ended.
+fn exit_code(containers: &[ContainerStatus], main: &str) -> Option<i32> {
     let ends = containers
         .iter()
-        .filter_map(|c| c.state.as_ref()?.terminated.as_ref());
-    ends.map(|end| end.exit_code).max()
+        .filter_map(|c| Some((&c.name, c.state.as_ref()?.terminated.as_ref()?.exit_code)));
+    let (_, code) = ends.max_by_key(|(name, code)| (*name == main, *code))?;
+    Some(code)
 }
 
 fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {

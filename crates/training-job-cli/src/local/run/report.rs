@@ -1,6 +1,7 @@
 //! `--report`: the stories of the jobs of a run.
 
 use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub(super) struct Report {
 struct RecordedJob {
     kind: Arc<Kind>,
     object: Value,
+    /// The times at which the times of the conditions were first seen. Those of the conditions are a second apart, so
+    /// they may be in the future.
+    times: BTreeMap<Timestamp, Timestamp>,
     recorder: Recorder,
 }
 
@@ -107,9 +111,20 @@ impl Report {
         let recorded = self.jobs.entry(name).or_insert_with(|| RecordedJob {
             kind: kind.clone(),
             object: Value::Null,
+            times: BTreeMap::new(),
             recorder: Recorder::new(kind.framework.keys(), object),
         });
         recorded.object.clone_from(object);
+        let now = Timestamp::now();
+        for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
+            let time = condition["lastTransitionTime"]
+                .as_str()
+                .and_then(|time| time.parse().ok());
+            if let Some(time) = time {
+                let real = recorded.times.entry(time).or_insert(now);
+                *real = now.min(*real);
+            }
+        }
     }
 
     /// Writes a file for each job, and returns a line about each.
@@ -124,13 +139,51 @@ impl Report {
                 1 => self.file.clone(),
                 _ => with_name(&self.file, name),
             };
-            let observed = story_of(&job.kind, &job.object, &Settings::default());
+            let mut object = job.object.clone();
+            keep_real_times(&mut object, &job.times);
+            let observed = story_of(&job.kind, &object, &Settings::default());
             let story = job.recorder.finish(&observed, now);
             write_story(&file, &story).with_context(|| format!("--report {}", file.display()))?;
             lines.push(format!("the story of {name} is in {}", file.display()));
         }
         Ok(lines)
     }
+}
+
+/// Sets the times of a job's status that were in the future when they were first seen to the times of that.
+fn keep_real_times(object: &mut Value, times: &BTreeMap<Timestamp, Timestamp>) {
+    let real = |value: &mut Value| {
+        let time: Option<Timestamp> = value.as_str().and_then(|time| time.parse().ok());
+        if let Some((time, seen)) = time.and_then(|time| Some((time, *times.get(&time)?)))
+            && seen < time
+        {
+            *value = Value::from(seen.to_string());
+        }
+    };
+    let status = &mut object["status"];
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        real(&mut condition["lastTransitionTime"]);
+        real(&mut condition["lastUpdateTime"]);
+    }
+    real(&mut status["startTime"]);
+    real(&mut status["completionTime"]);
+}
+
+/// # Errors
+/// The file of `--report` cannot be written. At the end of a long training it would be too late.
+pub(super) fn check_writable(file: &Path) -> anyhow::Result<()> {
+    let exists = file.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    opened.with_context(|| {
+        format!(
+            "--report {}: the file cannot be written; name another",
+            file.display()
+        )
+    })?;
+    if !exists {
+        fs::remove_file(file).with_context(|| format!("--report {}", file.display()))?;
+    }
+    Ok(())
 }
 
 /// Returns `out-NAME.html` for `out.html`.

@@ -11,25 +11,39 @@ use super::progress::Progress;
 use super::table::{self, JobLine};
 
 pub(super) fn text(run: &Run, progress: &Progress) -> String {
-    let mut out = String::from("\n");
+    let mut causes = String::new();
     for (name, status) in run.statuses() {
-        let _ = writeln!(out, "{name}");
-        out.push_str(&timeline(&progress.conditions(name), status.is_finished()));
-        out.push_str(&failures(status));
+        let _ = writeln!(causes, "{name}");
+        causes.push_str(&timeline(&progress.conditions(name), status.is_finished()));
+        causes.push_str(&failures(status));
     }
-    out.push('\n');
-    for line in table(progress) {
-        let _ = writeln!(out, "{line}");
+    let lines = table(progress);
+    let rows: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    // A long table would scroll the causes away.
+    match lines.len() > MAX_ROWS {
+        true => format!("\n{rows}\n{causes}"),
+        false => format!("\n{causes}\n{rows}"),
     }
-    out
 }
+
+/// The rows of the table at the end before the replicas of a role are grouped.
+const MAX_ROWS: usize = 16;
 
 /// Returns the root causes of the restarts and of the end. Those that are equal and follow each other are one.
 fn failures(status: &JobStatus) -> String {
-    let all: Vec<_> = status.failure_history.iter().chain(&status.failure).collect();
+    let all: Vec<_> = status
+        .failure_history
+        .iter()
+        .chain(&status.failure)
+        .map(without_limit)
+        .collect();
+    let limit = status
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.message.split_once(LAST_FAILURE));
     let has_failed = status.failure.is_some() && status.is(ConditionType::Failed);
     let mut remaining = all.len();
-    let same = |a: &&FailureRecord, b: &&FailureRecord| root_cause("", a) == root_cause("", b);
+    let same = |a: &FailureRecord, b: &FailureRecord| root_cause("", a) == root_cause("", b);
     let groups = all.chunk_by(same).map(|group| {
         remaining -= group.len();
         let is_end = has_failed && remaining == 0;
@@ -43,9 +57,28 @@ fn failures(status: &JobStatus) -> String {
             (_, true) => &format!("{restarted}, then failed"),
             (_, false) => restarted,
         };
-        root_cause(title, group[0])
+        let cause = root_cause(title, &group[0]);
+        match limit.filter(|_| is_end) {
+            Some((limit, _)) => cause.replacen('\n', &format!("; {limit}\n"), 1),
+            None => cause,
+        }
     });
     groups.collect()
+}
+
+/// The words between the limit and the failure that exceeded it in the message of a failed job.
+const LAST_FAILURE: &str = "; the last failure: ";
+
+/// Returns the failure itself, without the limit that it exceeded.
+fn without_limit(failure: &FailureRecord) -> FailureRecord {
+    let mut failure = failure.clone();
+    if let Some((_, message)) = failure.message.split_once(LAST_FAILURE) {
+        failure.message = message.to_owned();
+        if failure.exit_code.is_some() {
+            failure.reason = "Error".to_owned();
+        }
+    }
+    failure
 }
 
 /// Returns a line for each condition in the order in which they became true, in local time, and the duration of a job
@@ -64,7 +97,11 @@ fn timeline(conditions: &[&JobCondition], is_finished: bool) -> String {
             && n + 1 == conditions.len()
             && let (Some(Some(begin)), Some(end)) = (times.first(), time)
         {
-            let _ = write!(out, " ({} s)", end.as_second() - begin.as_second());
+            let seconds = end.duration_since(*begin).as_secs_f64();
+            let _ = match seconds < 10.0 {
+                true => write!(out, " ({seconds:.1} s)"),
+                false => write!(out, " ({seconds:.0} s)"),
+            };
         }
         out.push('\n');
     }
@@ -105,6 +142,9 @@ fn root_cause(title: &str, failure: &FailureRecord) -> String {
 pub(super) fn table(progress: &Progress) -> Vec<String> {
     let now = Timestamp::now();
     let rows = progress.rows();
+    if rows.len() > MAX_ROWS {
+        return table::full(&[progress.role_rows(), progress.troubled_rows()].concat());
+    }
     let rows = rows
         .iter()
         .map(|(name, row)| row.table_row(progress.short(name), now));
@@ -194,5 +234,29 @@ mod tests {
             };
             assert_eq!(failures(&status), text, "{codes:?} {type_}");
         }
+    }
+
+    #[test]
+    fn the_limit_and_the_failure_that_exceeded_it_are_one_cause() {
+        let failed = json!({"type": "Failed", "status": "True", "reason": "", "message": ""});
+        let last = FailureRecord {
+            reason: "BackoffLimitExceeded".to_owned(),
+            message: "backoffLimit 1 is used up; the last failure: rank 1\nsecond".to_owned(),
+            ..exit(1)
+        };
+        let earlier = FailureRecord {
+            message: "rank 1\nsecond".to_owned(),
+            ..exit(1)
+        };
+        let status = JobStatus {
+            failure: Some(last),
+            failure_history: vec![earlier],
+            conditions: vec![serde_json::from_value(failed).unwrap()],
+            ..JobStatus::default()
+        };
+        assert_eq!(
+            failures(&status),
+            "  restarted, then failed: train-worker-0 exited with 1; backoffLimit 1 is used up\n    | rank 1\n    | second\n"
+        );
     }
 }

@@ -8,7 +8,7 @@ use super::super::children::Children;
 use super::super::partial_child::PartialChild;
 use kube_follow::Version;
 use training_job::plan::ChildKind;
-use training_job::plan::observed::{Phase, PodRecord};
+use training_job::plan::observed::{EndOrder, Phase, PodRecord};
 
 const POD: ChildKind = ChildKind::Pod;
 
@@ -65,7 +65,7 @@ fn answer(children: &mut Children, pod: &Pod) {
 }
 
 fn completed(children: &Children, owner: &str) -> Vec<String> {
-    children.observe("ns", owner).completed.keys().cloned().collect()
+    children.observe("ns", owner).removed.keys().cloned().collect()
 }
 
 #[test]
@@ -257,27 +257,30 @@ fn the_time_of_an_end_is_known_only_if_it_was_observed() {
 
 /// Clocks of nodes and API servers differ, so the order in which the end and the deletion were seen counts.
 #[test]
-fn an_end_that_was_seen_before_the_deletion_came_first() {
+fn the_order_of_end_and_deletion_is_that_of_their_observation() {
     let deleted = |mut pod: Pod| {
         pod.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
         pod
     };
     let ended = |version| in_phase("pod", "pod", "job", version, "Failed");
-    let came_first = |seen: &[Pod]| {
+    let order = |seen: &[Pod]| {
         let mut children = listed(&seen[..1]);
         for pod in &seen[1..] {
             children.applied::<PodRecord>(POD, pod);
         }
-        children.observe("ns", "job").pods["pod"].ended_first
+        children.observe("ns", "job").pods["pod"].order
     };
     let running = |version| pod("pod", "pod", "job", version);
-    assert!(came_first(&[running(5), ended(11), deleted(ended(12))]));
-    assert!(!came_first(&[
+    let ended_first = order(&[running(5), ended(11), deleted(ended(12))]);
+    assert_eq!(ended_first, EndOrder::EndedFirst);
+    let states = [
         running(5),
         deleted(running(11)),
         deleted(ended(12)),
-        deleted(ended(13))
-    ]));
+        deleted(ended(13)),
+    ];
+    assert_eq!(order(&states), EndOrder::GoingFirst);
+    assert_eq!(order(&[running(5), deleted(ended(11))]), EndOrder::Unknown);
 }
 
 #[test]

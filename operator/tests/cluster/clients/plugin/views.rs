@@ -173,6 +173,48 @@ async fn a_name_of_two_jobs_is_an_error_that_lists_them() {
     }
 }
 
+/// The cluster of this stage serves the kinds of a default installation.
+#[tokio::test]
+async fn a_name_without_a_kind_is_found_although_some_kinds_are_not_served() {
+    let stage = Stage::new("plugin-bare-names").await;
+    stage.run(&["create", "-f", "examples/mxnet/train.yaml"]).await;
+    until(&stage, "spirals", "Created").await;
+    for words in [
+        "status spirals",
+        "logs spirals",
+        "events spirals",
+        "describe spirals",
+        "report spirals -o json",
+        "explain spirals",
+        "top spirals",
+        "wait spirals --for failed --timeout 1ms",
+        "scale spirals --role worker=3",
+        "suspend spirals",
+        "resume spirals",
+        "restart spirals --timeout 1ms",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let named = run(&stage, &words).await;
+        assert!(!named.stderr.contains("404"), "{words:?}: {}", named.stderr);
+        let mut absent = words.clone();
+        absent[1] = "absent";
+        let refused = run(&stage, &absent).await;
+        assert_eq!(refused.code, 2, "{absent:?}: {refused:?}");
+        assert!(
+            refused.stderr.contains("no job \"absent\""),
+            "{absent:?}: {refused:?}"
+        );
+        absent[1] = "mpijob/absent";
+        let refused = run(&stage, &absent).await;
+        assert!(
+            refused
+                .stderr
+                .contains("the cluster does not serve mpijobs.kubeflow.org"),
+            "{absent:?}: {refused:?}"
+        );
+    }
+}
+
 /// A missing definition is not an error, because most clusters have only a few kinds.
 #[tokio::test]
 async fn kinds_that_are_not_installed_have_no_jobs() {

@@ -9,6 +9,7 @@ use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
 use training_job_testbed::cluster::{ControlPlane, On, Options};
 use training_operator_testing::operator::Operator;
+use training_operator_testing::program::run;
 
 use crate::rig::jobs::{is, job};
 use crate::rig::stage::Stage;
@@ -183,24 +184,46 @@ async fn an_operator_without_a_role_reports_the_missing_permissions_once_and_wor
         problem.contains("is forbidden: User") && !problem.contains("Status {"),
         "{problem}"
     );
-    let remedy = format!("apply the role that `training-operator rbac --namespace {namespace}` prints");
+    // The command is run as it is printed.
+    let message = line["message"].as_str().unwrap_or_default();
+    let (_, command) = message.split_once("; run: training-operator ").unwrap();
+    let (print, apply) = command.split_once(" | kubectl ").unwrap();
     assert!(
-        line["message"].as_str().unwrap_or_default().ends_with(&remedy),
-        "{line}"
+        print.starts_with(&format!(
+            "rbac --namespace {namespace} --service-account operator --kind MXJob"
+        )),
+        "{print}"
     );
-
-    let account = format!("--serviceaccount={namespace}:operator");
-    let bind = [
-        "create",
-        "rolebinding",
-        "operator",
-        "--role=training-operator",
-        &account,
-    ];
-    kubectl(cluster, &[&bind[..], &["--namespace", &namespace]].concat()).await;
-    operator.0.wait_for_line("all resources can be read now").await;
+    let printed = run(&print.split(' ').collect::<Vec<_>>());
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let apply: Vec<&str> = apply.split(' ').collect();
+    cluster
+        .kubectl_with_input(&apply, &printed.stdout)
+        .await
+        .success();
+    operator.0.wait_for_line("all permissions are there now").await;
     stage.create(job("a", 1)).await;
     stage.until_all_run("a", 1).await;
+    operator.expect_well();
+}
+
+/// The role of the manifests has no rules for MPIJobs, and for the roles that their launchers need.
+#[tokio::test]
+async fn a_kind_without_its_permissions_stops_no_other() {
+    let (cluster, namespace) = with_account("no-rights-for-mpi").await;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
+    let operator = stage.operator_with(&["--enable-scheme=MXJob,MPIJob"]);
+    let line = operator.0.wait_for_line("permissions are missing").await;
+    assert!(
+        line.contains("mpijobs.kubeflow.org") && line.contains("rolebindings"),
+        "{line}"
+    );
+    stage.create(job("a", 1)).await;
+    stage.until_all_run("a", 1).await;
+    operator.ready().await;
     operator.expect_well();
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the progress of replicas.
 
 use serde_json::{Value, json};
+use training_job::api::FailureRecord;
 use training_job_jax::JAXJob;
 
 use super::*;
@@ -104,4 +105,83 @@ fn an_end_is_reported_once() {
     );
     let again = pod(1, 2, &running(), &ended(4));
     assert_eq!(record(&mut progress, again), line("Running, restart 2", false));
+}
+
+#[test]
+fn the_exit_code_of_a_stopped_replica_is_that_of_the_frameworks_container() {
+    let mut progress = progress();
+    let mut pod = pod(0, 0, &ended(0), &Value::Null);
+    let status = pod.status.as_mut().unwrap();
+    status.phase = Some("Failed".to_owned());
+    let containers = status.container_statuses.as_mut().unwrap();
+    let mut proxy = containers[0].clone();
+    proxy.name = "proxy".to_owned();
+    proxy.state = serde_json::from_value(ended(143)).unwrap();
+    containers.push(proxy);
+    progress.record_pod(&pod, true, None);
+    assert_eq!(progress.replicas["digits-worker-0"].exit_code, Some(0));
+}
+
+#[test]
+fn restarts_beyond_the_limit_are_not_announced() {
+    let mut progress = progress();
+    progress.plans[0].backoff_limit = Some(3);
+    let line = |text: &str| Some((format!("worker-1 * {text}"), true));
+    for (restarts, text) in [
+        (0, "exited with 1; restart 1 in 10s"),
+        (1, "exited with 1; restart 2 in 10s"),
+        (
+            2,
+            "exited with 1; restart 3 in 10s (fails in the same way each time: 1 more restart, then the job fails)",
+        ),
+        (3, "exited with 1"),
+    ] {
+        assert_eq!(
+            record(&mut progress, pod(1, restarts, &back_off(), &ended(1))),
+            line(text)
+        );
+    }
+}
+
+#[test]
+fn the_replica_that_failed_the_job_keeps_its_exit_code_when_it_is_stopped() {
+    let mut progress = progress();
+    record(&mut progress, pod(0, 4, &ended(143), &ended(1)));
+    let failed = json!({"type": "Failed", "status": "True", "reason": "", "message": ""});
+    let status = JobStatus {
+        conditions: vec![serde_json::from_value(failed).unwrap()],
+        restart_count: 3,
+        failure: Some(FailureRecord {
+            pod: Some("digits-worker-0".to_owned()),
+            exit_code: Some(1),
+            ..FailureRecord::default()
+        }),
+        ..JobStatus::default()
+    };
+    progress.settle([("digits", &status)].into_iter());
+    let row = progress.rows()[0].1;
+    assert_eq!(
+        (row.plain_phase(), row.exit_code, row.restarts),
+        ("Failed", Some(1), 3)
+    );
+}
+
+/// The API keeps the times of conditions a second apart, so they may be in the future.
+#[test]
+fn the_time_of_a_condition_is_never_in_the_future() {
+    let mut progress = progress();
+    let condition = json!({
+        "type": "Running", "status": "True", "reason": "", "message": "", "lastTransitionTime": "9999-01-01T00:00:00Z",
+    });
+    let condition = serde_json::from_value(condition).unwrap();
+    progress.record(&RunEvent::Condition {
+        job: "digits".to_owned(),
+        condition,
+    });
+    let time = progress.conditions("digits")[0]
+        .last_transition_time
+        .as_ref()
+        .unwrap()
+        .0;
+    assert!(time <= Timestamp::now());
 }

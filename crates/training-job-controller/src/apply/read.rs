@@ -1,0 +1,50 @@
+//! Reads pods that the watch does not show.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use training_job::plan::ChildKind;
+use training_job::plan::observed::{NameHolder, PodRecord};
+
+use super::super::cache::children::controller;
+use super::super::steps::ApplyError;
+use super::{Applier, call_each};
+
+impl Applier<'_> {
+    /// Reads pods by their names, and caches those that the job controls. Returns the holder of each name.
+    ///
+    /// # Errors
+    /// A pod could not be read.
+    pub(crate) async fn read_pods(
+        &self,
+        names: &[String],
+    ) -> Result<BTreeMap<String, NameHolder>, ApplyError> {
+        let read = |name: &String| {
+            let read = name.clone();
+            (name.clone(), move || self.read_pod(read).boxed())
+        };
+        let results = call_each(names.iter().map(read), false).await.into_iter();
+        let holders = results.map(|result| result.map(|(holder, name)| (name, holder)));
+        holders.collect::<Result<_, _>>().map_err(|(_, problem)| problem)
+    }
+
+    async fn read_pod(&self, name: String) -> Result<NameHolder, ApplyError> {
+        let (kind, api) = (ChildKind::Pod, self.api::<PodRecord>(ChildKind::Pod));
+        let epoch = self.children().epoch(kind);
+        let holder = match self.call_in_epoch(kind, 0, api.get(&name)).await {
+            Ok((epoch, pod)) if controller(pod.meta()).is_some_and(|owner| owner.uid == self.owner) => {
+                self.children().answered::<PodRecord>(kind, &pod, epoch);
+                return Ok(NameHolder::Job);
+            }
+            Ok(_) => NameHolder::Other,
+            Err(error) if error.is_not_found(&name) => NameHolder::Nobody,
+            Err(error) => return Err(error.into()),
+        };
+        let cached = self.children().observe(&self.namespace, &self.owner);
+        if let Some(pod) = cached.pods.get(&name) {
+            self.children()
+                .confirm_gone::<PodRecord>(kind, &self.namespace, &name, &pod.uid, epoch);
+        }
+        Ok(holder)
+    }
+}

@@ -1,0 +1,85 @@
+//! The API server is away while many jobs have work to do.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use training_job::api::ConditionType;
+use training_job_testbed::cluster::Link;
+use training_operator_testing::operator::Operator;
+
+use crate::rig::jobs::{is, job};
+use crate::rig::stage::Stage;
+
+const JOBS: usize = 100;
+
+/// Attempts that the operator makes while the test watches. Their number is the length of the absence.
+const ATTEMPTS: usize = 12;
+
+/// Connections that may be opened in each second of an absence, and beside.
+const MAX_CONNECTIONS_PER_SECOND: f64 = 5.0;
+
+#[tokio::test]
+async fn many_busy_jobs_open_few_connections_write_few_lines_and_lose_no_event_while_the_server_is_away() {
+    let stage = Stage::new("away").await;
+    let relay = stage.cluster.relay(&stage.cluster.kubeconfig()).await;
+    let namespace = format!("--namespace={}", stage.namespace);
+    let flags = [&*namespace, "--enable-scheme=MXJob"];
+    let operator = Operator::start(stage.cluster, relay.kubeconfig(), &flags);
+    operator.ready().await;
+    for (number, link) in [Link::Closed, Link::Unavailable].into_iter().enumerate() {
+        let name = |job: usize| format!("j{number}-{job}");
+        let creates = join_all((0..JOBS).map(|number| stage.create(job(&name(number), 1))));
+        let goes = async {
+            stage.until_job(&name(0), |job| job.status.is_some()).await;
+            let before = (relay.traffic().connections, operator.log().len());
+            relay.set(link);
+            (before, Instant::now())
+        };
+        let (_, ((connections, lines), gone)) = tokio::join!(creates, goes);
+        while relay.traffic().connections < connections + ATTEMPTS {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let allowed = MAX_CONNECTIONS_PER_SECOND * (gone.elapsed().as_secs_f64() + 1.0);
+        assert!(
+            ATTEMPTS as f64 <= allowed,
+            "{link:?}: {ATTEMPTS} in {:?}",
+            gone.elapsed()
+        );
+        relay.set(Link::Up);
+        for job_number in 0..JOBS {
+            stage.until(&name(job_number), ConditionType::Running).await;
+        }
+
+        let log = operator.log().split_off(lines);
+        let count = |message: &str| log.iter().filter(|line| has(line, message)).count();
+        assert_eq!(count("the API server is away"), 1, "{link:?}: {log:#?}");
+        assert_eq!(count("the API server is back"), 1, "{link:?}");
+        // kube warns of each certificate that it does not check.
+        let is_warning = |line: &&Value| line["level"] != "INFO" && !has(line, "Server cert bypassed");
+        let warnings: Vec<_> = log.iter().filter(is_warning).collect();
+        assert_eq!(warnings.len(), 1, "{link:?}: {warnings:#?}");
+        let lost = operator
+            .metric("training_operator_events_dropped_total{cause=\"call\"}")
+            .await;
+        assert_eq!(lost.unwrap_or_default(), 0.0, "{link:?}");
+    }
+    let jobs = stage.jobs().list(&ListParams::default()).await.unwrap();
+    assert_eq!(
+        jobs.iter().filter(|job| is(job, ConditionType::Running)).count(),
+        2 * JOBS
+    );
+    for job in jobs {
+        stage.until_event(&job.name_any(), "MXJobRunning").await;
+    }
+    operator.expect_well();
+}
+
+fn has(line: &Value, message: &str) -> bool {
+    line["message"]
+        .as_str()
+        .is_some_and(|text| text.starts_with(message))
+}
