@@ -142,6 +142,7 @@ impl JobStatus {
             &mut recovery.retries,
             &mut recovery.in_place,
             &mut recovery.started,
+            &mut recovery.sizes,
         ] {
             counts.retain(|_, count| is_count(*count));
         }
@@ -292,6 +293,7 @@ fn recovery(value: &Value) -> Recovery {
         roles: entries(value, "roles"),
         replicas: entries(value, "replicas"),
         retries: entries(value, "retries"),
+        sizes: entries(value, "sizes"),
         in_place: entries(value, "inPlace"),
         started: entries(value, "started"),
         restarted: restarted.into_iter().flatten().filter_map(part).collect(),

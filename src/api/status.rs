@@ -250,6 +250,9 @@ pub struct Recovery {
     /// pod, the pod was lost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub started: BTreeMap<String, i32>,
+    /// Number of replicas of each role for which the pods of the current attempt were created.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<String, i32>,
     /// Times of the latest restarts, if the failure policy limits the restarts in a window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarted: Vec<Time>,
@@ -318,6 +321,7 @@ impl JobStatus {
         status.replica_statuses.clone_from(&other.replica_statuses);
         status.recovery.completed.clone_from(&other.recovery.completed);
         status.recovery.started.clone_from(&other.recovery.started);
+        status.recovery.sizes.clone_from(&other.recovery.sizes);
         status.ready.clone_from(&other.ready);
         status.waiting_reason.clone_from(&other.waiting_reason);
         status.waiting_since.clone_from(&other.waiting_since);

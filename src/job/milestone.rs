@@ -21,6 +21,11 @@ pub enum Milestone<'a> {
         /// The role of the replica that failed first.
         role: &'a str,
     },
+    /// The whole job restarts because numbers of replicas changed that the environment of all replicas has.
+    Resized {
+        /// The changed numbers: `Worker 2 -> 4`.
+        change: &'a str,
+    },
     /// `count` replicas of `role` failed and are not restarted.
     Failed {
         /// The role of the replica that failed first.
@@ -56,6 +61,12 @@ impl Milestone<'_> {
             Self::Resumed => format!("{kind} {name} is resumed."),
             Self::Restarting { role } => {
                 format!("job {name} is restarting because {role} replica(s) failed.")
+            }
+            Self::Resized { change } => {
+                format!(
+                    "{kind} {name} is restarting because its number of replicas changed ({change}), and the environment \
+                     of its replicas depends on that number."
+                )
             }
             Self::Failed { role, count } => {
                 format!("{kind} {name} is failed because {count} {role} replica(s) failed.")

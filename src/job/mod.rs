@@ -96,8 +96,8 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
-/// | a replica's pod is rendered | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
+/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
 ///
 /// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
@@ -295,6 +295,26 @@ pub trait TrainingJob:
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let _ = (topology, role);
         RestartScope::Replica
+    }
+
+    /// Returns true if replicas of `role` may come and go while the others run, because the framework takes up the change.
+    /// Default: false.
+    ///
+    /// If the number of replicas of another role changes in a running job, and the environment of any replica depends on
+    /// that number, the operator restarts the whole job, because the running processes would wait for each other forever.
+    /// The restart counts against no limit. A number that no environment has needs no declaration.
+    ///
+    /// ```
+    /// use training_job::{Role, Topology};
+    ///
+    /// /// Workers register with the head.
+    /// fn is_elastic(_: &Topology<'_>, role: &Role<'_>) -> bool {
+    ///     role.name() == "Worker"
+    /// }
+    /// ```
+    fn is_elastic(&self, topology: &Topology<'_>, role: &Role<'_>) -> bool {
+        let _ = (topology, role);
+        false
     }
 
     /// Returns the number of restarts of the replicas of `role` after which the next failure fails the job. These restarts

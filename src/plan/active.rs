@@ -6,7 +6,7 @@ use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob, hook};
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, RestartLimit, Restarts};
-use super::{children, end, gang, notices, objects, progress, reasons, recovery, relabel};
+use super::{children, end, gang, notices, objects, progress, reasons, recovery, relabel, resize};
 
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
@@ -42,6 +42,10 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             wait_for_deadline(draft);
             notices::add(draft);
             restart(draft, &restarts);
+        }
+        JobVerdict::GoesOn { .. } if resize::restart(draft) => {
+            wait_for_deadline(draft);
+            count_after_restart(draft);
         }
         JobVerdict::GoesOn { running } => {
             wait_for_deadline(draft);
@@ -108,7 +112,18 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
         let message = hook("message", || draft.job.job.message(&milestone));
         draft.event(true, reasons::RESTARTING, message);
     }
-    // The failed pods are outdated now and are not counted.
+    if restarts
+        .scopes
+        .iter()
+        .any(|failed| *failed.scope == RestartScope::Job)
+    {
+        resize::record(draft);
+    }
+    count_after_restart(draft);
+}
+
+/// Counts the replicas after a restart. The pods of the earlier attempt are outdated now and are not counted.
+fn count_after_restart<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after, draft.observed));
     draft.count_pending_as_active();

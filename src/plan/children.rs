@@ -1,5 +1,7 @@
 //! Creates the missing pods and services of an active job, and deletes the surplus and outdated ones.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
@@ -8,6 +10,7 @@ use crate::render;
 
 use super::draft::Draft;
 use super::notices;
+use super::observed::PodRecord;
 use super::reasons;
 use super::recovery;
 use super::survey::{ObservedReplica, ObservedRole};
@@ -85,7 +88,10 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
     let rules = &draft.job.policy.failure.rules;
     let may = |action| rules.iter().any(|rule| rule.action.as_ref() == Some(action));
     let (job_may, role_may) = (may(&FailureAction::RestartJob), may(&FailureAction::RestartRole));
-    let together = |r: &ObservedRole<'_>| job_may || r.scope == RestartScope::Job;
+    // A pod that was created before the last restart of the whole job.
+    let is_earlier = |pod: &Arc<PodRecord>| i64::from(pod.attempt) < draft.status.recovery.job.into();
+    let all_restart = draft.observed.pods.values().any(is_earlier);
+    let together = |r: &ObservedRole<'_>| job_may || all_restart || r.scope == RestartScope::Job;
     let waits = |r: &ObservedRole<'_>| together(r) && (surplus || leaving(&r));
     if survey.iter().any(waits) {
         return;

@@ -166,6 +166,11 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.stored_first |= is_active(&self.status) && !is_active(&self.old);
     }
 
+    /// Lets the status be stored before any other action.
+    pub(super) fn store_first(&mut self) {
+        self.stored_first = true;
+    }
+
     /// Returns true if the status must be stored before any other action.
     pub(super) fn is_stored_first(&self) -> bool {
         self.stored_first

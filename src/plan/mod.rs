@@ -30,6 +30,7 @@ mod progress;
 pub mod reasons;
 mod recovery;
 mod relabel;
+mod resize;
 mod start_failure;
 mod survey;
 mod suspension;
@@ -46,6 +47,7 @@ use crate::validate::ValidJob;
 pub use invalid::invalid;
 pub use panicked::panicked;
 pub use printable::printable;
+pub use resize::restarts_for_sizes;
 pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
 };

@@ -15,6 +15,9 @@ pub const NOT_RUNNING: &str = "NotRunning";
 /// Condition Restarting, and an event: replicas restart after a failure.
 pub const RESTARTING: &str = "Restarting";
 
+/// Condition Restarting, and an event: the whole job restarts because the number of replicas changed.
+pub const RESIZED: &str = "Resized";
+
 /// Condition Suspended, and an event: the job is suspended.
 pub const SUSPENDED: &str = "Suspended";
 

@@ -6,8 +6,8 @@ use crate::job::{Milestone, TrainingJob, hook};
 use super::draft::Draft;
 use super::objects;
 use super::reasons;
-use super::recovery;
 use super::types::{ChildKind, Deletion};
+use super::{recovery, resize};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
@@ -87,6 +87,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .conditions
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
+    resize::record(draft);
     let message = hook("message", || draft.job.job.message(&Milestone::Resumed));
     draft.event(false, reasons::RESUMED, message);
     if !draft.observed.pods.is_empty() || !draft.observed.removed.is_empty() {

@@ -23,7 +23,7 @@ pub use group_job::GroupJob;
 pub use harness::{PlanHarness, PodHandle, Step, steps};
 pub use list_job::ListJob;
 pub use recordings::{Difference, compare_renders, compare_renders_with};
-pub use toy::{PANICS, RETRIES, ToyJob, ToyJobSpec};
+pub use toy::{ELASTIC, PANICS, RETRIES, ToyJob, ToyJobSpec};
 
 use std::path::{Path, PathBuf};
 

@@ -40,6 +40,9 @@ pub struct ToyJobSpec {
 /// The annotation of a toy job with the name of the hook that panics.
 pub const PANICS: &str = "toy/panics";
 
+/// The annotation of a toy job whose replicas may come and go.
+pub const ELASTIC: &str = "toy/elastic";
+
 /// The annotation of a toy job with the number of restarts of its workers after which the next failure fails the job.
 pub const RETRIES: &str = "toy/retries";
 
@@ -115,6 +118,10 @@ impl TrainingJob for ToyJob {
         } else {
             RestartScope::Replica
         }
+    }
+
+    fn is_elastic(&self, _: &Topology<'_>, _: &Role<'_>) -> bool {
+        self.annotation(ELASTIC).is_some()
     }
 
     fn retries(&self, role: &Role<'_>) -> Option<u32> {

@@ -1,10 +1,154 @@
 //! Replicas and roles that change while the job runs (#4, #6, #7, #51).
 
+use training_job_testbed::ELASTIC;
+
 use crate::harness::{PlanHarness, Stories};
+
+/// Returns a job whose replicas may come and go.
+fn elastic(roles: &str, run_policy: &str) -> PlanHarness {
+    let mut w = PlanHarness::train(roles, run_policy);
+    let annotation = (ELASTIC.to_owned(), String::new());
+    w.edit(|job| {
+        job.metadata
+            .annotations
+            .get_or_insert_default()
+            .extend([annotation])
+    });
+    w
+}
+
+#[test]
+fn a_number_that_the_environment_has_restarts_the_whole_job_and_counts_nowhere() {
+    for scope in ["Job", "Role", "Replica"] {
+        for workers in [0, 1, 4] {
+            let policy = format!("restartScope: {scope}, backoffLimit: 0");
+            let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2", &policy).started();
+            w.created.clear();
+            w.scale("Worker", workers).reconcile();
+            let case = format!("{scope} {workers}");
+            assert_eq!(w.state(), ["Created", "Restarting"], "{case}");
+            assert!(w.created.is_empty(), "{case}: old and new pods must not meet");
+            let message = format!(
+                "ToyJob job is restarting because its number of replicas changed (Worker 2 -> {workers}), and the \
+                 environment of its replicas depends on that number."
+            );
+            assert_eq!(w.message_of("Restarting"), message);
+            let event = w.events.last().unwrap();
+            assert_eq!(
+                (event.warning, &*event.reason, &event.message),
+                (false, "ToyJobResized", &message)
+            );
+            w.restart_operator().reconcile();
+            w.finish_deletions().reconcile();
+            assert_eq!(w.pods.len(), 2 + usize::try_from(workers).unwrap(), "{case}");
+            assert!(w.attempts().values().all(|attempt| *attempt == 1), "{case}");
+            w.all_running();
+            assert_eq!((w.state(), w.status().restart_count), (running(), 0), "{case}");
+            assert_eq!(w.status().failure, None, "{case}");
+        }
+    }
+}
+
+fn running() -> Vec<String> {
+    vec!["Created".to_owned(), "Running".to_owned()]
+}
+
+#[test]
+fn numbers_that_change_again_during_a_restart_restart_what_was_made_meanwhile() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
+    w.scale("Worker", 3).reconcile();
+    w.scale("Worker", 4).reconcile().finish_deletions().reconcile();
+    w.scale("Worker", 2).reconcile().finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!((w.state(), w.pods.len()), (running(), 3));
+    let all = w.attempts();
+    assert!(all.values().all(|attempt| *attempt == all["worker-0"]), "{all:?}");
+    assert_eq!(w.status().restart_count, 0);
+}
+
+#[test]
+fn a_failure_of_a_job_that_is_resized_counts_and_the_restart_is_one() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "backoffLimit: 1").started();
+    w.scale("Worker", 3);
+    w.pod("worker-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!((w.state(), w.status().restart_count), (running(), 1));
+    assert!(w.attempts().values().all(|attempt| *attempt == 1));
+}
+
+/// The Go operator and earlier versions record no numbers of replicas.
+#[test]
+fn a_job_without_recorded_numbers_survives_an_upgrade() {
+    for restarts in 0..2 {
+        let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "").started();
+        for _ in 0..restarts {
+            w.pod("worker-0").exits(137);
+            w.reconcile().finish_deletions().reconcile();
+            w.all_running();
+        }
+        w.edit(|job| {
+            job.metadata.generation = Some(7);
+            job.status.as_mut().unwrap().recovery.sizes.clear();
+        });
+        let before = (w.pods.clone(), w.state());
+        w.restart_operator().reconcile();
+        assert_eq!((w.pods.clone(), w.state()), before);
+        w.scale("Worker", 3).reconcile();
+        assert_eq!(
+            w.state(),
+            ["Created", "Restarting"],
+            "the numbers are recorded now"
+        );
+    }
+}
+
+#[test]
+fn a_job_that_is_edited_before_its_first_status_is_stored_restarts() {
+    for (generation, state) in [(1, "Running"), (2, "Restarting")] {
+        let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
+        w.reconcile();
+        w.edit(|job| {
+            job.status = None;
+            job.metadata.generation = Some(generation);
+        });
+        w.restart_operator().all_running();
+        assert_eq!(w.state(), ["Created", state]);
+    }
+}
+
+#[test]
+fn a_suspended_or_finished_job_is_resized_without_a_restart() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
+    w.suspend(true).reconcile().finish_deletions().reconcile();
+    w.scale("Worker", 3).reconcile();
+    w.suspend(false).reconcile();
+    w.all_running();
+    assert_eq!((w.state(), w.pods.len()), (running(), 4));
+    assert!(!w.event_reasons().contains(&"ToyJobResized"));
+    w.pod("scheduler-0").succeeds();
+    w.reconcile();
+    w.after(10).reconcile();
+    w.scale("Worker", 5).reconcile();
+    assert_eq!(w.state(), ["Created", "Succeeded"]);
+    assert!(!w.event_reasons().contains(&"ToyJobResized"));
+}
+
+#[test]
+fn a_job_without_pods_is_resized_without_a_restart() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
+    w.scale("Worker", 3);
+    w.pods.clear();
+    w.edit(|job| job.status.as_mut().unwrap().recovery.started.clear());
+    w.reconcile().reconcile();
+    assert_eq!(w.pods.len(), 4);
+    assert!(!w.event_reasons().contains(&"ToyJobResized"));
+    assert_eq!(w.status().recovery.sizes["Worker"], 3);
+}
 
 #[test]
 fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
+    let mut w = elastic("Scheduler=1 Worker=1", "").started();
     let old = w.pods["job-worker-0"].clone();
     w.scale("Worker", 3).reconcile();
     assert_eq!(w.pod_names(), ["scheduler-0", "worker-0", "worker-1", "worker-2"]);
@@ -22,7 +166,7 @@ fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
 
 #[test]
 fn surplus_workers_go_once_and_are_no_failures() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = elastic("Scheduler=1 Worker=3", "backoffLimit: 0").started();
     w.created.clear();
     w.scale("Worker", 1).reconcile();
     assert_eq!(
@@ -41,7 +185,7 @@ fn surplus_workers_go_once_and_are_no_failures() {
 #[test]
 fn a_hole_below_a_surplus_pod_is_not_filled() {
     for scope in ["Job", "Replica"] {
-        let mut w = PlanHarness::train("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
+        let mut w = elastic("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
         w.created.clear();
         w.scale("Worker", 1).reconcile();
         w.pod("worker-1").vanishes();
@@ -59,7 +203,7 @@ fn a_hole_below_a_surplus_pod_is_not_filled() {
 
 #[test]
 fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = elastic("Scheduler=1 Worker=3", "backoffLimit: 0").started();
     w.scale("Worker", 2).reconcile();
     w.scale("Worker", 3).reconcile();
     assert_eq!(
@@ -77,7 +221,7 @@ fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
 
 #[test]
 fn a_surplus_pod_that_failed_says_nothing() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
+    let mut w = elastic("Scheduler=1 Worker=2", "").started();
     w.scale("Worker", 1);
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
@@ -94,7 +238,7 @@ fn scaling_down_to_those_that_are_done_is_success() {
 
 #[test]
 fn a_role_may_be_added_and_taken_away() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
+    let mut w = elastic("Scheduler=1 Worker=1", "").started();
     w.edit(|job| {
         let worker = job.spec.replica_specs["Worker"].clone();
         job.spec.replica_specs.insert("Server".into(), worker);
@@ -121,7 +265,7 @@ fn a_role_may_be_added_and_taken_away() {
 
 #[test]
 fn a_role_that_comes_back_has_lost_nobody() {
-    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let mut w = elastic("Scheduler=1 Server=1 Worker=1", "").started();
     let server = w.job.spec.replica_specs["Server"].clone();
     w.edit(|job| {
         job.spec.replica_specs.remove("Server");

@@ -135,6 +135,7 @@ fn full<J: TrainingJob>() -> JobStatus {
             job: 6,
             roles: BTreeMap::from([(named(first), 7)]),
             replicas: BTreeMap::from([(replica.clone(), 8)]),
+            sizes: BTreeMap::from([(named(first), 12)]),
             retries: BTreeMap::from([(named(first), 11)]),
             in_place: BTreeMap::from([(replica, 9)]),
             started: BTreeMap::from([(named(first), 10)]),

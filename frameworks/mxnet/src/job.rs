@@ -145,6 +145,11 @@ impl TrainingJob for MXJob {
         }
     }
 
+    /// The servers of a tuning job register with its tracker.
+    fn is_elastic(&self, _: &Topology<'_>, _: &Role<'_>) -> bool {
+        is_tuning(self)
+    }
+
     fn is_retryable(&self, _: &Role<'_>, exit_code: i32, _: &str) -> bool {
         self.spec.compatibility_mode().is_retryable(exit_code)
     }

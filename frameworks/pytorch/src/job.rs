@@ -197,6 +197,14 @@ impl TrainingJob for PyTorchJob {
         }
     }
 
+    /// torchrun accepts workers within the bounds of the elastic policy. Without bounds it waits for a fixed number.
+    fn is_elastic(&self, _: &Topology<'_>, role: &Role<'_>) -> bool {
+        let has_bounds = self
+            .elastic(|policy| policy.min_replicas.or(policy.max_replicas))
+            .is_some();
+        has_bounds && role.name() == WORKER
+    }
+
     fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
         let policy = self.spec.elastic_policy.as_ref();
         let autoscaler = policy.and_then(|policy| objects::autoscaler(policy, topology));

@@ -158,6 +158,11 @@ impl TrainingJob for TFJob {
         }
     }
 
+    /// A dynamic worker knows only itself and the parameter servers.
+    fn is_elastic(&self, _: &Topology<'_>, role: &Role<'_>) -> bool {
+        self.has_dynamic_workers() && role.name() == WORKER
+    }
+
     /// Tolerates failures of dynamic workers while another worker remains.
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
         match self.has_dynamic_workers() && role.name() == WORKER {

@@ -18,6 +18,9 @@ pub struct SettledCluster {
     /// The messages of the warnings, by the UIDs of the objects that they concern.
     warnings: BTreeMap<String, Vec<String>>,
     gang_scheduler: Option<GangScheduler>,
+    /// The UIDs of jobs whose status others have written. Their operator may not know for which numbers of replicas the
+    /// pods were created.
+    edited: BTreeSet<String>,
 }
 
 /// All objects of one plural, indexed by owners and names because there may be very many.
@@ -91,7 +94,13 @@ impl SettledCluster {
             children: children.collect(),
             warnings: BTreeMap::new(),
             gang_scheduler: None,
+            edited: BTreeSet::new(),
         }
+    }
+
+    /// Sets the UIDs of jobs whose status others have written.
+    pub fn with_edited(self, edited: BTreeSet<String>) -> Self {
+        Self { edited, ..self }
     }
 
     /// Sets the scheduler that binds the pods.
@@ -338,8 +347,12 @@ impl SettledCluster {
 
     /// I13: the pods of a job have the same configuration of the cluster, and each pod has a rank of its own.
     fn check_ranks(&self, job: &Value) -> Option<String> {
-        // Only new pods are rendered from an edited spec.
-        if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
+        let is_active = job::end(job).is_none() && !job::is_suspended(job) && !job::is_invalid(job);
+        let is_edited = uid(job).is_some_and(|uid| self.edited.contains(uid));
+        // The servers of a tuning job may come and go, and only new pods have the new number.
+        let is_tuning = job["spec"]["jobMode"] == "MXTune";
+        let is_scaled = job["metadata"]["generation"].as_i64().unwrap_or(1) > 1;
+        if is_scaled && (!is_active || is_edited || is_tuning) {
             return None;
         }
         let (pods, maps) = (self.children_of(job, "pods"), self.children_of(job, "configmaps"));

@@ -173,6 +173,17 @@ impl Monitor {
         self.state().violations.clone()
     }
 
+    /// Returns the UIDs of jobs whose status was written by others than operators.
+    pub fn edited_jobs(&self) -> std::collections::BTreeSet<String> {
+        let state = self.state();
+        let edited = state
+            .timeline
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.status_edited.is_some());
+        edited.map(|(uid, _)| uid.clone()).collect()
+    }
+
     /// Returns the time of the last change, in milliseconds since the start.
     pub fn last_change(&self) -> u64 {
         self.state().last_change

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use training_job::GangScheduler;
 use training_job::api::labels;
+use training_job_testbed::RETRIES;
 
 use crate::faults::ClusterFault;
 use crate::faults::PodFate::{self, Fails, Runs, Succeeds};
@@ -354,6 +355,17 @@ pub fn all() -> Vec<Workload> {
         let policy = json!({"failurePolicy": {"maxRestarts": 1, "rules": [rule]}});
         let name = format!("rule-{}", action.to_lowercase());
         all.push(workload(&name, is_killed_once, train(policy), one()));
+    }
+    // A role with retries of its own, whose failures restart another scope than usual and never end.
+    for action in ["RestartJob", "RestartRole", "RestartReplica"] {
+        let rule = json!({"action": action, "onExitCodes": {"values": [137]}});
+        let policy = json!({"backoffLimit": 1, "failurePolicy": {"rules": [rule]}});
+        let mut job = planned(JobType::Toy, "job", &TRAIN, policy);
+        job.object["metadata"]["annotations"] = json!({RETRIES: "1"});
+        let name = format!("retries-{}", action.to_lowercase());
+        let mut workload = workload(&name, is_killed_always, vec![job], one());
+        workload.scenario.config.job_types = &[JobType::Toy];
+        all.push(workload);
     }
     let any = json!({"successPolicy": {"operator": "Any", "roles": ["Worker"]}});
     all.push(workload("success-policy", worker_0_succeeds, train(any), one()));

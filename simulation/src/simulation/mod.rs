@@ -159,7 +159,9 @@ impl Simulation {
 
     /// Returns the state of the cluster, for the checks of a settled cluster.
     pub fn settled(&self) -> SettledCluster {
-        SettledCluster::read(&self.cluster).with_gangs(self.gang_scheduler().cloned())
+        SettledCluster::read(&self.cluster)
+            .with_gangs(self.gang_scheduler().cloned())
+            .with_edited(self.monitor.edited_jobs())
     }
 
     /// Asserts that no invariant has been violated.

@@ -270,14 +270,16 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         by_role(),
         by_replica(),
         by_role(),
+        by_role(),
         by_replica(),
         by_role(),
         completed,
         backoff(),
     )
         .prop_map(
-            |(job, roles, replicas, retries, in_place, started, completed, backoff)| Recovery {
+            |(job, roles, replicas, retries, sizes, in_place, started, completed, backoff)| Recovery {
                 job,
+                sizes,
                 roles,
                 replicas,
                 retries,

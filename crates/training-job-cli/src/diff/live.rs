@@ -79,6 +79,10 @@ pub(super) async fn sides(
                 running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
             }
             job.object["status"] = stored_job.data["status"].clone();
+            let (_, outline) = (job.kind.outline)(&job.object);
+            if let Some(text) = outline.ok().and_then(|outline| outline.resize_note()) {
+                note(&format!("{title}: {text}"));
+            }
             let planned = (job.kind.planned_objects)(&job.object, settings, &running);
             let planned = planned.map_err(|errors| anyhow::anyhow!("{errors}"))?;
             let status = JobStatus::deserialize(&job.object["status"]).unwrap_or_default();

@@ -80,8 +80,9 @@ Exit codes:
   130  ended by Ctrl-C; the job is resumed";
 
 const SCALE_HELP: &str = "\
-The operator creates or deletes the pods with the highest indexes of the role. Replicas that run are not restarted, so
-the framework has to accept members that come and go, as elastic PyTorch does.
+The operator creates or deletes the pods with the highest indexes of the role. If the environment of the other replicas
+depends on the number, the whole job restarts, which counts against no limit, and a note says so before. An elastic
+PyTorchJob, an MPIJob and a TFJob with dynamic workers accept members that come and go, and go on.
 
 Examples:
   {program} scale train --role worker=4
@@ -320,6 +321,15 @@ pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Fa
                 if role.replicas != *number {
                     fields.push((format!("{}.replicas", role.field), json!(number)));
                 }
+            }
+            let mut object = job.object.clone();
+            for (path, value) in &fields {
+                let change = patch(&object, path, value.clone())?;
+                merge(&mut object, &change);
+            }
+            let scaled = StoredJob::of_value(&job.kind, object);
+            if let Some(text) = scaled.outline.ok().and_then(|outline| outline.resize_note()) {
+                note(&text);
             }
             Ok(fields)
         };

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::job::ReplicaNames;
+use training_job::plan::restarts_for_sizes;
 use training_job::render::decode;
 use training_job::validate::Policy;
 use training_job::{FieldErrors, Settings, TrainingJob, validate};
@@ -16,6 +17,19 @@ pub(crate) struct Outline {
     pub(crate) policy: Policy,
     /// The path of the field that suspends the job, such as `spec.runPolicy.suspend`.
     pub(crate) suspend_field: String,
+    /// The changed numbers of replicas for which the operator will restart the whole job, if any.
+    pub(crate) resized: Option<String>,
+}
+
+impl Outline {
+    /// Returns a note about the restart of the whole job for other numbers of replicas, if it is due.
+    pub(crate) fn resize_note(&self) -> Option<String> {
+        let change = self.resized.as_ref()?;
+        Some(format!(
+            "all replicas restart, because the environment of each depends on the number of replicas ({change}); the \
+             restart counts against no limit"
+        ))
+    }
 }
 
 /// A role of a valid job.
@@ -68,6 +82,7 @@ pub(crate) fn outline<J: TrainingJob>(object: &Value) -> (JobStatus, Result<Outl
             })
             .collect(),
         suspend_field: job.run_policy_field("suspend"),
+        resized: restarts_for_sizes(&valid),
         policy: valid.policy,
     });
     (status, outline)

@@ -64,10 +64,24 @@ async fn a_job_is_suspended_resumed_restarted_and_scaled() {
     // A restart by a user counts against no limit.
     assert_eq!(json(&stage, &["list"]).await["jobs"][0]["restarts"], 0);
 
-    let scaled = run(&stage, &["scale", "spirals", "--role", "worker=3"])
-        .await
-        .success();
-    assert_eq!(scaled, "mxjob.kubeflow.org/spirals scaled\n");
+    let scaled = run(&stage, &["scale", "spirals", "--role", "worker=3"]).await;
+    assert!(
+        scaled.stderr.contains("all replicas restart") && scaled.stderr.contains("-> 3); the restart counts"),
+        "{}",
+        scaled.stderr
+    );
+    assert_eq!(scaled.success(), "mxjob.kubeflow.org/spirals scaled\n");
+    let old: Vec<_> = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
+    let is_new = |pod: &Pod| pod.metadata.deletion_timestamp.is_none() && !old.contains(&pod.metadata.uid);
+    let pods = stage
+        .until_pods("spirals", |pods| {
+            pods.len() > old.len() && pods.iter().all(is_new)
+        })
+        .await;
+    for pod in &pods {
+        stage.kubelet.runs(pod).await;
+    }
+    until(&stage, "spirals", "Running").await;
     let again = run(&stage, &["scale", "spirals", "--role", "Worker=3"])
         .await
         .success();
