@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
+use training_job_testbed::cluster::Link;
 use training_operator_testing::usage::age;
 
 use crate::driver::Driver;
 use crate::processes;
 use crate::test_cluster::{SETTLE_TIME, TestCluster};
-use crate::timelines::{Figures, JobTimeline};
+use crate::timelines::{Figures, JobTimeline, spread};
 use crate::work::{Contender, Course, Jobs, Work};
 
 /// Runs the work once by one contender. Returns the figures, and the calls by verb and resource.
@@ -26,6 +27,8 @@ pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> 
         Course::Idle(time) => idle(&cluster, &mut driver, work.jobs, time).await,
         Course::Beside => beside(&cluster, &mut driver, work.jobs).await,
         Course::Kinds => kinds(&mut cluster).await,
+        Course::Away(time) => away(&cluster, &mut driver, work.jobs, time).await,
+        Course::Quota(slots) => quota(&cluster, &mut driver, work.jobs, slots).await,
         Course::Processes => unreachable!("its pods are not played"),
     }
 }
@@ -146,6 +149,90 @@ async fn beside(cluster: &TestCluster, driver: &mut Driver, large: Jobs) -> (Fig
     }
     figures.insert("large_had".to_owned(), large_had as f64);
     (figures, calls)
+}
+
+/// Measures jobs in a namespace whose quota has capacity for the pods of some of them at a time.
+async fn quota(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, slots: usize) -> (Figures, Figures) {
+    cluster.limit_pods(slots * jobs.pods()).await;
+    let (mut figures, calls) = burst(cluster, driver, jobs).await;
+    let of_all = |at: fn(&JobTimeline) -> Option<Instant>| {
+        let mut all: Vec<_> = driver.timelines.jobs.values().filter_map(at).collect();
+        all.sort();
+        all
+    };
+    let made = of_all(|timeline| timeline.made.iter().max().copied());
+    let ended = of_all(|timeline| timeline.last_pod_ended);
+    let waits = made[slots..].iter().zip(&ended);
+    spread(
+        &mut figures,
+        "next",
+        waits.map(|(made, ended)| made.saturating_duration_since(*ended)),
+    );
+    (figures, calls)
+}
+
+/// Measures what an operator does while the API server is away in each way, with jobs that are being created.
+async fn away(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, time: Duration) -> (Figures, Figures) {
+    let mark = cluster.mark();
+    let mut figures = Figures::new();
+    let counts = || {
+        let connections = cluster.relay.traffic().connections + refused_connections();
+        [connections, cluster.operator().text().lines().count()]
+    };
+    for link in Link::AWAY {
+        let name = format!("{link:?}").to_lowercase();
+        driver.submit(jobs, (0..jobs.count).map(|n| format!("{name}{n}")));
+        let is_of = |job: &str| job.starts_with(&name);
+        driver
+            .until("a tenth of the jobs to have pods", |timelines| {
+                let made = timelines
+                    .jobs
+                    .iter()
+                    .filter(|(job, timeline)| is_of(job) && timeline.is_made());
+                made.count() >= jobs.count / 10
+            })
+            .await;
+        cluster.relay.set(link);
+        let (end, mut before, mut most) = (Instant::now() + time, counts(), [0, 0]);
+        while Instant::now() < end {
+            driver.play(Duration::from_secs(1)).await;
+            let now = counts();
+            most = [0, 1].map(|n| most[n].max(now[n] - before[n]));
+            before = now;
+        }
+        cluster.relay.set(Link::Up);
+        let up = Instant::now();
+        let first = |driver: &Driver| {
+            let made = driver.timelines.jobs.values().flat_map(|timeline| &timeline.made);
+            made.copied().filter(|made| *made > up).min()
+        };
+        driver
+            .until("all jobs to succeed", |timelines| timelines.all(has_succeeded))
+            .await;
+        let back = first(driver).map_or(0.0, |first| (first - up).as_secs_f64());
+        let worst = [
+            ("connections in the worst second", most[0] as f64),
+            ("log lines in the worst second", most[1] as f64),
+            ("from its return to the first pod, s", back),
+            ("from its return to the last end, s", up.elapsed().as_secs_f64()),
+        ];
+        figures.extend(worst.map(|(figure, value)| (format!("{name}: {figure}"), value)));
+    }
+    let ended = cluster.events("MXJobSucceeded").await;
+    let lost = (jobs.count * Link::AWAY.len()) as f64 - ended as f64;
+    figures.insert("events of ended jobs that were lost".to_owned(), lost);
+    let (more, calls) = cluster.since(&mark, jobs.count * Link::AWAY.len());
+    figures.extend(more);
+    (figures, calls)
+}
+
+/// Returns the number of refused connections of all programs of this machine so far.
+fn refused_connections() -> usize {
+    let text = std::fs::read_to_string("/proc/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let place = names.split(' ').position(|name| name == "AttemptFails").unwrap();
+    values.split(' ').nth(place).unwrap().parse().unwrap()
 }
 
 /// Measures the cost of kinds without jobs.

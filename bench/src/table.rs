@@ -48,8 +48,8 @@ const CONTENDERS: [(&str, &str); 5] = [
     ("local-cluster", "local cluster"),
 ];
 
-/// The figures in the order of display.
-const FIGURES: [(&str, &str); 43] = [
+/// The figures in the order of display. Others follow them by their own names.
+const FIGURES: [(&str, &str); 45] = [
     ("cpu", "operator CPU, s"),
     ("rss", "peak RSS, MiB"),
     ("rss_after", "RSS at the end, MiB"),
@@ -76,6 +76,8 @@ const FIGURES: [(&str, &str); 43] = [
     ("anew_p99", "killed worker to its next pod, p99, s"),
     ("end_p50", "last pod's end to Succeeded, p50, s"),
     ("end_p99", "last pod's end to Succeeded, p99, s"),
+    ("next_p50", "end of a job to the last pod of the next, p50, s"),
+    ("next_p99", "end of a job to the last pod of the next, p99, s"),
     ("created", "until all jobs are created, s"),
     ("done", "until all jobs have succeeded, s"),
     ("all_cpu", "CPU of API server, store, operator and node, s"),
@@ -109,6 +111,12 @@ fn section(work: &Worked) -> String {
     };
     let mut text = format!("## {}\n\n`--work {}`, {times}.\n\n", work.title, work.name);
     let shown = FIGURES.map(|(name, title)| (name, title.to_owned()));
+    let named: std::collections::BTreeSet<&String> =
+        work.runs.iter().flat_map(|run| run.figures.keys()).collect();
+    let is_titled = |name: &str| FIGURES.iter().any(|(titled, _)| *titled == name);
+    let others = named.into_iter().filter(|name| !is_titled(name));
+    let others = others.map(|name| (&**name, name.clone()));
+    let shown: Vec<_> = shown.into_iter().chain(others).collect();
     text += &table(work, "figure", &shown, |run| &run.figures);
     let calls: std::collections::BTreeSet<&String> =
         work.runs.iter().flat_map(|run| run.calls.keys()).collect();

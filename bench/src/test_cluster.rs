@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, ResourceQuota, Service};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -30,7 +30,7 @@ pub(crate) struct TestCluster {
     pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
     /// The flags that select the operator's kinds of jobs.
     pub(crate) schemes: Vec<String>,
-    relay: Relay,
+    pub(crate) relay: Relay,
     contender: Contender,
     in_flight: usize,
     operator: Option<Background>,
@@ -133,6 +133,28 @@ impl TestCluster {
 
     pub(crate) fn operator_pid(&self) -> i32 {
         self.operator().pid().as_raw_nonzero().get()
+    }
+
+    /// Limits the pods that have not ended, and waits until the API server counts them.
+    pub(crate) async fn limit_pods(&self, pods: usize) {
+        let quotas = Api::<ResourceQuota>::namespaced(self.plane.client(), &self.namespace);
+        let quota = json!({"metadata": {"name": "pods"}, "spec": {"hard": {"pods": pods.to_string()}}});
+        let quota: ResourceQuota = serde_json::from_value(quota).unwrap();
+        quotas.create(&PostParams::default(), &quota).await.unwrap();
+        let counted = |quota: Option<&ResourceQuota>| {
+            let used = quota.and_then(|quota| quota.status.as_ref()?.used.as_ref());
+            used.is_some_and(|used| used.contains_key("pods"))
+        };
+        self.plane.wait(&self.namespace, "pods", counted).await;
+    }
+
+    /// Returns the number of stored events with this reason.
+    pub(crate) async fn events(&self, reason: &str) -> usize {
+        let events = Api::<Event>::namespaced(self.plane.client(), &self.namespace);
+        let list = events.list(&ListParams::default()).await.unwrap();
+        list.iter()
+            .filter(|event| event.reason.as_deref() == Some(reason))
+            .count()
     }
 
     /// Returns the resident memory of the contender in MiB.

@@ -161,7 +161,7 @@ impl Timelines {
 }
 
 /// Adds the median and the 99th percentile of times, in seconds.
-fn spread(figures: &mut Figures, name: &str, times: impl Iterator<Item = Duration>) {
+pub(crate) fn spread(figures: &mut Figures, name: &str, times: impl Iterator<Item = Duration>) {
     let mut times: Vec<f64> = times.map(|time| time.as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);
     for percent in [50, 99] {

@@ -169,6 +169,10 @@ pub(crate) enum Course {
     Beside,
     /// There are no jobs. The operator runs for one kind, and then for all.
     Kinds,
+    /// The API server is away for this time while jobs are being created, in each of the ways of `Link::AWAY`.
+    Away(Duration),
+    /// All jobs are created at once, in a namespace with a quota for the pods of this many.
+    Quota(usize),
     /// All jobs are created at once, and their pods are processes of this machine.
     Processes,
 }
@@ -314,6 +318,35 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Jobs::new(0, 5, 1),
         &[Ours],
     ));
+    let queued = Jobs::new(size(300, 50), 5, 1);
+    all.push(Work {
+        rounds: 1,
+        ..other(
+            "quota",
+            format!(
+                "{} jobs of 5 pods in a namespace with a quota of 50 pods",
+                queued.count
+            ),
+            Course::Quota(10),
+            queued,
+            &[Ours],
+        )
+    });
+    let busy = Jobs::new(size(500, 100), 2, 1);
+    all.push(Work {
+        // Its figures are counts and bounds.
+        rounds: 1,
+        ..other(
+            "away",
+            format!(
+                "the API server is away for 40 s, while {} jobs of 2 pods are being created",
+                busy.count
+            ),
+            Course::Away(Duration::from_secs(40)),
+            busy,
+            &[Ours],
+        )
+    });
     let processes = Jobs::of(Kind::Pytorch, size(300, 30), 5, 0);
     all.push(other(
         "processes",

@@ -65,7 +65,9 @@ fn a_plain_job_has_none_and_a_small_one_needs_none() {
 
 #[test]
 fn pods_keep_what_they_were_made_with_when_the_job_is_scaled() {
-    let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact")
+        .elastic()
+        .started();
     let first = maps(&w);
     w.scale("Worker", 120).reconcile();
     let both = maps(&w);

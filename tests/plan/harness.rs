@@ -1,7 +1,7 @@
 //! The harnesses of the tests.
 
 use training_job::{Settings, validate};
-use training_job_testbed::ToyJob;
+use training_job_testbed::{ELASTIC, ToyJob};
 
 pub(crate) type PlanHarness = training_job_testbed::PlanHarness<ToyJob>;
 
@@ -10,6 +10,9 @@ pub(crate) trait Stories {
     /// run policy.
     fn train(roles: &str, run_policy: &str) -> Self;
 
+    /// Lets the replicas of the job come and go.
+    fn elastic(self) -> Self;
+
     /// Returns the errors of the job; empty if it is valid.
     fn errors(&self) -> Vec<String>;
 }
@@ -17,6 +20,12 @@ pub(crate) trait Stories {
 impl Stories for PlanHarness {
     fn train(roles: &str, run_policy: &str) -> Self {
         Self::with(roles, &format!("runPolicy: {{{run_policy}}}"))
+    }
+
+    fn elastic(mut self) -> Self {
+        let annotations = self.job.metadata.annotations.get_or_insert_default();
+        annotations.insert(ELASTIC.to_owned(), String::new());
+        self
     }
 
     fn errors(&self) -> Vec<String> {

@@ -1,21 +1,6 @@
 //! Replicas and roles that change while the job runs (#4, #6, #7, #51).
 
-use training_job_testbed::ELASTIC;
-
 use crate::harness::{PlanHarness, Stories};
-
-/// Returns a job whose replicas may come and go.
-fn elastic(roles: &str, run_policy: &str) -> PlanHarness {
-    let mut w = PlanHarness::train(roles, run_policy);
-    let annotation = (ELASTIC.to_owned(), String::new());
-    w.edit(|job| {
-        job.metadata
-            .annotations
-            .get_or_insert_default()
-            .extend([annotation])
-    });
-    w
-}
 
 #[test]
 fn a_number_that_the_environment_has_restarts_the_whole_job_and_counts_nowhere() {
@@ -148,7 +133,7 @@ fn a_job_without_pods_is_resized_without_a_restart() {
 
 #[test]
 fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
-    let mut w = elastic("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").elastic().started();
     let old = w.pods["job-worker-0"].clone();
     w.scale("Worker", 3).reconcile();
     assert_eq!(w.pod_names(), ["scheduler-0", "worker-0", "worker-1", "worker-2"]);
@@ -166,7 +151,9 @@ fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
 
 #[test]
 fn surplus_workers_go_once_and_are_no_failures() {
-    let mut w = elastic("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0")
+        .elastic()
+        .started();
     w.created.clear();
     w.scale("Worker", 1).reconcile();
     assert_eq!(
@@ -185,7 +172,9 @@ fn surplus_workers_go_once_and_are_no_failures() {
 #[test]
 fn a_hole_below_a_surplus_pod_is_not_filled() {
     for scope in ["Job", "Replica"] {
-        let mut w = elastic("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
+        let mut w = PlanHarness::train("Scheduler=1 Worker=4", &format!("restartScope: {scope}"))
+            .elastic()
+            .started();
         w.created.clear();
         w.scale("Worker", 1).reconcile();
         w.pod("worker-1").vanishes();
@@ -203,7 +192,9 @@ fn a_hole_below_a_surplus_pod_is_not_filled() {
 
 #[test]
 fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
-    let mut w = elastic("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0")
+        .elastic()
+        .started();
     w.scale("Worker", 2).reconcile();
     w.scale("Worker", 3).reconcile();
     assert_eq!(
@@ -221,7 +212,7 @@ fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
 
 #[test]
 fn a_surplus_pod_that_failed_says_nothing() {
-    let mut w = elastic("Scheduler=1 Worker=2", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").elastic().started();
     w.scale("Worker", 1);
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
@@ -238,7 +229,7 @@ fn scaling_down_to_those_that_are_done_is_success() {
 
 #[test]
 fn a_role_may_be_added_and_taken_away() {
-    let mut w = elastic("Scheduler=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").elastic().started();
     w.edit(|job| {
         let worker = job.spec.replica_specs["Worker"].clone();
         job.spec.replica_specs.insert("Server".into(), worker);
@@ -265,7 +256,9 @@ fn a_role_may_be_added_and_taken_away() {
 
 #[test]
 fn a_role_that_comes_back_has_lost_nobody() {
-    let mut w = elastic("Scheduler=1 Server=1 Worker=1", "").started();
+    let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "")
+        .elastic()
+        .started();
     let server = w.job.spec.replica_specs["Server"].clone();
     w.edit(|job| {
         job.spec.replica_specs.remove("Server");

@@ -216,11 +216,15 @@ fn the_status_says_why_no_replica_runs() {
 }
 
 #[test]
-fn a_change_of_the_size_alone_writes_no_status() {
-    let mut w = PlanHarness::train("Worker=2", "").started();
+fn a_change_of_the_size_alone_is_not_urgent() {
+    let mut w = PlanHarness::train("Worker=2", "").elastic().started();
     assert_eq!(w.status().ready, "2/2");
     w.scale("Worker", 3);
-    assert_eq!(w.plan().status, None);
+    let change = w.plan().status.unwrap();
+    assert_eq!(
+        (change.status.recovery.sizes["Worker"], change.urgent),
+        (3, false)
+    );
 }
 
 /// The API server refused to create a pod, and the status says so until the pods are there.
@@ -231,7 +235,7 @@ fn a_refusal_stays_until_the_missing_pods_exist() {
     };
     let next = |w: &PlanHarness| w.plan().status.map_or_else(|| w.status(), |change| change.status);
     let reason = |w: &PlanHarness| next(w).waiting_reason;
-    let mut w = PlanHarness::train("Worker=1", "");
+    let mut w = PlanHarness::train("Worker=1", "").elastic();
     w.reconcile();
     w.scale("Worker", 2);
     refused(&mut w);

@@ -25,8 +25,8 @@ pub struct Node {
     pub at: Position,
     /// The value itself.
     pub content: Content,
-    /// The word of a boolean in the file, such as `yes`, if it is neither `true` nor `false`.
-    pub boolean_word: Option<&'static str>,
+    /// The text of a boolean or number in the file, such as `yes` or `1e3`, if JSON has another text for it.
+    pub written: Option<Box<str>>,
 }
 
 /// The content of a value.
@@ -57,7 +57,7 @@ impl Node {
         Self {
             at,
             content,
-            boolean_word: None,
+            written: None,
         }
     }
 
@@ -95,7 +95,7 @@ impl Node {
         let mut positions = Positions {
             root: self.at,
             by_path: BTreeMap::from([(String::new(), self.at)]),
-            boolean_words: BTreeMap::new(),
+            written: BTreeMap::new(),
         };
         self.collect_positions("", &mut positions);
         positions
@@ -104,8 +104,8 @@ impl Node {
     fn collect_positions(&self, path: &str, positions: &mut Positions) {
         match &self.content {
             Content::Scalar(_) => {
-                let word = self.boolean_word.map(|word| (path.to_owned(), word));
-                positions.boolean_words.extend(word);
+                let written = self.written.clone().map(|text| (path.to_owned(), text));
+                positions.written.extend(written);
             }
             Content::List(items) => {
                 for (n, node) in items.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Node {
 pub struct Positions {
     root: Position,
     by_path: BTreeMap<String, Position>,
-    boolean_words: BTreeMap<String, &'static str>,
+    written: BTreeMap<String, Box<str>>,
 }
 
 impl Positions {
@@ -140,9 +140,9 @@ impl Positions {
         self.by_path.get(path).copied()
     }
 
-    /// Returns the word of a boolean in the file, such as `yes`, if it is neither `true` nor `false`.
-    pub fn boolean_word(&self, path: &str) -> Option<&'static str> {
-        self.boolean_words.get(path).copied()
+    /// Returns the text of a boolean or number in the file, such as `yes` or `1e3`, if JSON has another text for it.
+    pub fn written(&self, path: &str) -> Option<&str> {
+        self.written.get(path).map(|text| &**text)
     }
 
     /// Returns the place of a field, or of the nearest existing field around it. A missing field can so be reported

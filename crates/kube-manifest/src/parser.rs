@@ -172,7 +172,7 @@ impl<'t> DocumentParser<'t> {
 
     fn node(&mut self, event: Event<'t>, span: Span) -> Parsed<Node> {
         let at = position(&span.start);
-        let mut boolean_word = None;
+        let mut written = None;
         let (content, anchor) = match event {
             Event::Alias(id) => {
                 let Some(Anchored { node, weight }) = self.anchors.get(&id).cloned() else {
@@ -199,7 +199,7 @@ impl<'t> DocumentParser<'t> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.charge(at, text.len())?;
                 let value = value(&text, style, tag.as_deref(), at)?;
-                boolean_word = scalar::boolean_word(&text).filter(|_| value.is_boolean());
+                written = scalar::written(&text, &value);
                 (Content::Scalar(value), anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.nested(Self::list)?, anchor),
@@ -208,11 +208,7 @@ impl<'t> DocumentParser<'t> {
         };
         self.count(at, 1)?;
         self.charge(at, value_bytes(self.path))?;
-        let node = Node {
-            at,
-            content,
-            boolean_word,
-        };
+        let node = Node { at, content, written };
         if anchor > 0 {
             let weight = Weight::of(&node, 0);
             // The anchor keeps a copy.

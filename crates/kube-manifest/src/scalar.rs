@@ -35,12 +35,14 @@ pub(crate) fn resolve(text: &str) -> Option<Value> {
     Some(text.into())
 }
 
-/// Returns the word of a plain scalar that is read as a boolean though it is neither `true` nor `false`.
-pub(crate) fn boolean_word(text: &str) -> Option<&'static str> {
-    const WORDS: [&str; 16] = [
-        "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF",
-    ];
-    WORDS.into_iter().find(|word| *word == text)
+/// Returns the text of a boolean or number if JSON has another text for it.
+pub(crate) fn written(text: &str, value: &Value) -> Option<Box<str>> {
+    let is_other = match value {
+        Value::Bool(_) => !text.eq_ignore_ascii_case(&value.to_string()),
+        Value::Number(_) => text != value.to_string(),
+        _ => false,
+    };
+    is_other.then(|| text.into())
 }
 
 /// Returns a floating-point number as JSON prints it: as an integer if it has no fraction.
@@ -143,11 +145,20 @@ mod tests {
             ("infinity", json!("infinity")),
             ("500m", json!("500m")),
         ] {
-            let is_word = value.is_boolean() && !text.eq_ignore_ascii_case(&value.to_string());
-            assert_eq!(boolean_word(text), is_word.then_some(text), "{text}");
             assert_eq!(resolve(text), Some(value), "{text}");
         }
         assert_eq!(resolve(".inf"), None);
         assert_eq!(resolve("1e999"), None);
+    }
+
+    #[test]
+    fn a_text_that_json_has_otherwise_is_kept() {
+        for text in ["yes", "1e3", "010", "2.50", "99999999999999999999"] {
+            let value = resolve(text).unwrap();
+            assert_eq!(written(text, &value).as_deref(), Some(text));
+        }
+        for text in ["true", "True", "3", "2.5", "main"] {
+            assert_eq!(written(text, &resolve(text).unwrap()), None, "{text}");
+        }
     }
 }

@@ -463,18 +463,19 @@ impl Checker {
         errors: impl IntoIterator<Item = FieldError>,
     ) {
         let errors: Vec<FieldError> = errors.into_iter().collect();
-        let is_boolean =
-            |e: &FieldError| e.problem.ends_with("(is true)") || e.problem.ends_with("(is false)");
-        let positions = errors.iter().any(is_boolean).then(|| node.positions());
-        let errors = errors.into_iter().map(|e| {
-            let word = positions
+        let has_value = |e: &FieldError| e.problem.ends_with(')');
+        let positions = errors.iter().any(has_value).then(|| node.positions());
+        let errors = errors.into_iter().map(|mut e| {
+            let written = positions
                 .as_ref()
-                .and_then(|positions| positions.boolean_word(&e.path));
-            if let Some(word) = word.filter(|_| is_boolean(&e)) {
-                let problem = e
-                    .problem
-                    .replace("(is ", &format!("(YAML reads {word} as the boolean "));
-                return (e.path, problem, e.remedy);
+                .and_then(|positions| positions.written(&e.path));
+            if let Some((problem, value)) = written.and(e.problem.rsplit_once(" (is "))
+                && let Some(written) = written
+            {
+                e.problem = match value {
+                    "true)" | "false)" => format!("{problem} (YAML reads {written} as the boolean {value}"),
+                    _ => format!("{problem} (is {written})"),
+                };
             }
             let e = match severity {
                 Severity::Error => wording::with_cause(e),

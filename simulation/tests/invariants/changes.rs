@@ -372,7 +372,7 @@ async fn sidecar_is_deleted(after: Duration, run_policy: Value) -> Vec<&'static 
 }
 
 #[tokio::test(start_paused = true)]
-async fn i25_a_sidecar_is_cut_off() {
+async fn i26_a_sidecar_is_cut_off() {
     let soon = Duration::from_secs(60);
     assert_eq!(sidecar_is_deleted(soon, json!({})).await, ["I26"]);
     assert_eq!(sidecar_is_deleted(soon * 10, json!({})).await, [""; 0]);

@@ -64,3 +64,21 @@ async fn i2_a_child_of_a_job_that_is_left_alone() {
     fixture.create("job-worker-0").await;
     assert_eq!(fixture.violated(), ["I2"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn i25_a_restart_for_a_pod_that_exists() {
+    for (pod, expected) in [("job-worker-0", &["I25"][..]), ("job-worker-1", &[])] {
+        let fixture = Fixture::new().await;
+        fixture.create("job-worker-0").await;
+        let unlabelled = json!({"metadata": {"labels": null}});
+        fixture
+            .user("PATCH", &format!("{PODS}/job-worker-0"), unlabelled)
+            .await;
+        Fixture::wait_past_allowed_staleness().await;
+        let failure = json!({"reason": "PodDeleted", "pod": pod});
+        fixture
+            .status(json!({"restartCount": 1, "failure": failure}))
+            .await;
+        assert_eq!(fixture.violated(), expected);
+    }
+}

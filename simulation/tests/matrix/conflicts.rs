@@ -8,7 +8,7 @@ use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
-    created_and_deleted, edit, event_count, make, remove, settle_and_check, succeeds, worker,
+    created_and_deleted, edit, event_count, make, policy, remove, settle_and_check, succeeds, worker,
 };
 
 /// A user labels the job while each status write is in flight, so that the API server refuses the write.
@@ -192,11 +192,11 @@ async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     // By now the backoff is several minutes.
     assert!(remove(&sim, "services", "job-worker-0").await);
     sim.network.take_calls();
-    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 3}))).await;
+    edit(&sim, "mxjobs", "job", policy(json!({"backoffLimit": 2}))).await;
     sim.advance(10).await;
     // The edit triggers an attempt for each name, and its failure the first retry of the three that are taken.
     let tries = sim.network.count("create", "services");
-    assert!((5..=8).contains(&tries), "{tries} tries");
+    assert!((4..=7).contains(&tries), "{tries} tries");
     for replica in ["scheduler-0", "server-0", "worker-1"] {
         assert!(remove(&sim, "services", &format!("job-{replica}")).await);
     }
@@ -247,19 +247,13 @@ async fn what_it_writes_to_is_gone() {
     sim.create(train("job", &[("Scheduler", 1), ("Worker", 3)])).await;
     sim.advance(10).await;
     sim.network.fail_next("delete", "pods", 2, Slow(2_000, 0));
-    edit(
-        &sim,
-        "mxjobs",
-        "job",
-        crate::harness::worker(json!({"replicas": 1})),
-    )
-    .await;
+    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
     sim.advance(1).await;
     for pod in ["job-worker-1", "job-worker-2"] {
         assert!(remove(&sim, "pods", pod).await, "{pod}");
     }
     sim.advance(20).await;
-    assert_eq!(sim.network.count("delete", "pods"), 2, "to be gone is success");
+    assert_eq!(sim.network.count("delete", "pods"), 4, "to be gone is success");
     assert_eq!(sim.pods_now().len(), 2);
     settle_and_check(&mut sim).await;
 

@@ -25,7 +25,7 @@ async fn the_spec_changes_at_any_step() {
         policy(json!({"backoffLimit": 0})),
         policy(json!({"suspend": true})),
     ];
-    for change in edits {
+    for (number, change) in edits.into_iter().enumerate() {
         // The number of changes after the job's creation: 4 services, 4 pods, the nodes' updates, and the status.
         for step in [0, 5, 10, 16] {
             let mut sim = Simulation::new(|_, _| Runs);
@@ -38,40 +38,42 @@ async fn the_spec_changes_at_any_step() {
             settle_and_check(&mut sim).await;
             let case = format!("{change} at change {step}");
             let runs = created_and_deleted(&sim, "pods job-scheduler-0");
-            assert_eq!(runs.0, 1, "{case}: nothing that stays is made anew");
+            // Edits of numbers restart the job, and so do new and removed roles. Until the first status is stored, any
+            // edit restarts it, because the pods may have been created for other numbers.
+            let is_of_numbers = number < 3 || number == 4 || number == 5;
+            let restarts = u64::from(is_of_numbers || step < 16);
+            assert!(
+                (1..=1 + restarts).contains(&runs.0),
+                "{case}: created {} times",
+                runs.0
+            );
             assert_eq!(sim.status("job")["restartCount"], Value::Null, "{case}");
         }
     }
 }
 
-/// The highest indices are deleted, and a new template applies to new pods.
+/// A new template applies to new pods only, and another number of workers restarts the job once, whatever its scope.
 #[tokio::test(start_paused = true)]
-async fn fewer_workers_are_the_first_ones() {
+async fn fewer_workers_restart_the_job_with_the_new_template() {
     let mut sim = Simulation::new(|_, _| Runs);
     let one = json!({"runPolicy": {"restartScope": "Replica"}});
     sim.create(with_spec(train("job", &[("Scheduler", 1), ("Worker", 5)]), one))
         .await;
     sim.advance(10).await;
-    let before: Vec<Value> = (0..2)
-        .map(|n| sim.stored("pods", &format!("job-worker-{n}")))
-        .collect();
     let image = json!({"template": {"spec": {"containers": [{"name": "mxnet", "image": "other"}]}}});
     edit(&sim, "mxjobs", "job", worker(image)).await;
     edit(&sim, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
     settle_and_check(&mut sim).await;
-    for (n, pod) in before.iter().enumerate() {
-        assert_eq!(
-            &sim.stored("pods", &format!("job-worker-{n}")),
-            pod,
-            "it runs on as it is"
-        );
-    }
     assert_eq!(sim.pods_now().len(), 3);
-    sim.delete_pod("job-worker-1").await;
-    settle_and_check(&mut sim).await;
-    let image =
-        |n: u32| sim.stored("pods", &format!("job-worker-{n}"))["spec"]["containers"][0]["image"].clone();
-    assert_eq!((image(0), image(1)), (json!("i"), json!("other")));
+    for pod in ["job-scheduler-0", "job-worker-0", "job-worker-1"] {
+        assert_eq!(created_and_deleted(&sim, &format!("pods {pod}")), (2, 1));
+    }
+    let image = |pod: &str| sim.stored("pods", pod)["spec"]["containers"][0]["image"].clone();
+    assert_eq!(
+        (image("job-scheduler-0"), image("job-worker-1")),
+        (json!("i"), json!("other"))
+    );
+    assert_eq!(sim.status("job")["restartCount"], Value::Null);
 }
 
 /// A user with permission may write a status. Parts that follow from the spec and the pods are corrected. Parts that

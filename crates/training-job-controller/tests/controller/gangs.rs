@@ -7,6 +7,7 @@ use serde_json::json;
 use training_job::GangScheduler;
 use training_job_simulation::faults::PodFate::{Fails, Runs};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation};
+use training_job_testbed::ELASTIC;
 
 use crate::toys::toy_job;
 
@@ -28,7 +29,7 @@ async fn what_others_note_on_a_group_stays_when_it_is_patched() {
     });
     sim.start();
     let mut job = toy_job("job", &SMALL);
-    job["metadata"]["annotations"] = json!({"volcano.sh/preemptable": "true"});
+    job["metadata"]["annotations"] = json!({"volcano.sh/preemptable": "true", (ELASTIC): ""});
     sim.create(job).await;
     // The whole job has been restarted.
     sim.advance(60).await;
@@ -49,7 +50,7 @@ async fn what_others_note_on_a_group_stays_when_it_is_patched() {
     assert_eq!(before["spec"]["minMember"], 4);
     assert_eq!(after["spec"]["minMember"], 5);
     let annotations = json!({
-        "note": "mine", "volcano.sh/preemptable": "true", "training.kubeflow.org/restart-attempt": "1",
+        "note": "mine", (ELASTIC): "", "volcano.sh/preemptable": "true", "training.kubeflow.org/restart-attempt": "1",
     });
     assert_eq!(after["metadata"]["annotations"], annotations);
     assert_eq!(after["metadata"]["labels"], before["metadata"]["labels"]);

@@ -5,6 +5,7 @@ use serde_json::json;
 use training_job_simulation::faults::CallFault;
 use training_job_simulation::faults::PodFate::{Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, with_spec};
+use training_job_testbed::ELASTIC;
 
 use crate::toys::{simulate, toy_job, without_operator};
 
@@ -167,7 +168,9 @@ async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
 #[tokio::test(start_paused = true)]
 async fn workers_come_and_go_with_the_spec() {
     let sim = simulate(|_, _| Runs);
-    sim.create(toy_job("job", &SMALL)).await;
+    let mut job = toy_job("job", &SMALL);
+    job["metadata"]["annotations"] = json!({(ELASTIC): ""});
+    sim.create(job).await;
     sim.advance(5).await;
     let workers = |n: i32| json!({"spec": {"replicaSpecs": {"Worker": {"replicas": n}}}});
     sim.edit("job", workers(4)).await;

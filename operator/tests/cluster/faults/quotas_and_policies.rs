@@ -61,6 +61,36 @@ async fn a_quota_stops_a_job_half_made_and_more_of_it_lets_it_go_on() {
     operator.expect_well();
 }
 
+/// The counts show that the operator neither polls nor wakes all jobs at once.
+#[tokio::test]
+async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
+    let stage = Stage::new("quota-order").await;
+    limit_pods(&stage).await;
+    let operator = stage.operator();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        stage.create(job(name, 2)).await;
+        if name == "a" {
+            stage.until_all_run(name, 2).await;
+        } else {
+            stage.until_event(name, "FailedCreatePod").await;
+        }
+    }
+    for pair in names.windows(2) {
+        stage.kubelet.succeeds(&format!("{}-worker-0", pair[0])).await;
+        stage.succeed(pair[0], 2).await;
+        stage.until_all_run(pair[1], 2).await;
+    }
+    stage.succeed("f", 2).await;
+    for name in names {
+        let tries = stage.proxy.count(&On::call("create", "pods").prefixed(name));
+        assert!(tries < 24, "{tries} tries of {name}");
+        assert!(stage.count_events(name, "FailedCreatePod").await <= 2, "{name}");
+    }
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
 #[tokio::test]
 async fn pods_that_policy_denies_are_told_and_come_when_it_allows_them() {
     let stage = Stage::new("policy").await;

@@ -71,12 +71,12 @@ async fn a_job_is_suspended_resumed_restarted_and_scaled() {
         scaled.stderr
     );
     assert_eq!(scaled.success(), "mxjob.kubeflow.org/spirals scaled\n");
-    let old: Vec<_> = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
-    let is_new = |pod: &Pod| pod.metadata.deletion_timestamp.is_none() && !old.contains(&pod.metadata.uid);
+    let is_second = |pod: &Pod| {
+        pod.annotations()
+            .contains_key("training.kubeflow.org/restart-attempt")
+    };
     let pods = stage
-        .until_pods("spirals", |pods| {
-            pods.len() > old.len() && pods.iter().all(is_new)
-        })
+        .until_pods("spirals", |pods| pods.len() > 5 && pods.iter().all(is_second))
         .await;
     for pod in &pods {
         stage.kubelet.runs(pod).await;
