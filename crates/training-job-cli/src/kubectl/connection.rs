@@ -17,10 +17,17 @@ const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectionArgs {
     /// The namespace [default: the namespace of the context].
-    #[arg(short, long, value_name = "NAME", help_heading = "Cluster")]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace_name, help_heading = "Cluster")]
     pub(super) namespace: Option<String>,
     #[command(flatten)]
     pub(super) flags: ClusterFlags,
+}
+
+fn namespace_name(text: &str) -> Result<String, String> {
+    match kube_schema::names::label_1123(text) {
+        None => Ok(text.to_owned()),
+        Some(_) => Err("must be the name of a namespace: lower-case letters, digits and -".to_owned()),
+    }
 }
 
 /// A cluster, and the namespace in which a command works.
