@@ -221,7 +221,10 @@ async fn a_text_that_is_no_name_of_a_namespace_is_refused() {
     let stage = Stage::new("plugin-misnamed").await;
     let misnamed = run(&stage, &["list", "-n", "Foo_Bar"]).await;
     let problem = "must be the name of a namespace";
-    assert!(misnamed.code == 2 && misnamed.stderr.contains(problem), "{misnamed:?}");
+    assert!(
+        misnamed.code == 2 && misnamed.stderr.contains(problem),
+        "{misnamed:?}"
+    );
 }
 
 #[tokio::test]
