@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// The time in which the job must end
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     timeout: Duration,
+    /// Keep the job and its pods if it fails or does not end in time
+    #[arg(long)]
+    keep_failed: bool,
     /// The job's namespace [default: that of the manifest, of the context, or of this pod]
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -101,7 +104,7 @@ enum Outcome {
     Failed,
 }
 
-/// Creates a job, waits for its end, and deletes it in any case.
+/// Creates a job, waits for its end, and deletes it unless it failed and is to be kept.
 async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)) -> anyhow::Result<Outcome> {
     let Args {
         kubeconfig, context, ..
@@ -123,14 +126,18 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
     let namespace = created.namespace().unwrap_or_default();
     println!("{} {namespace}/{name}: created", resource.kind);
     let ended = tokio::time::timeout(arguments.timeout, until_ended(&api, &name)).await;
-    let last = match ended {
+    let last = match &ended {
         Ok(_) => None,
         Err(_) => with_timeout(api.get_opt(&name))
             .await
             .and_then(|read| Ok(read?))
             .unwrap_or(None),
     };
-    let deleted = with_timeout(api.delete(&name, &DeleteParams::background())).await;
+    let is_kept = arguments.keep_failed && !matches!(ended, Ok(Ok(Outcome::Succeeded)));
+    let deleted = match is_kept {
+        true => None,
+        false => Some(with_timeout(api.delete(&name, &DeleteParams::background())).await),
+    };
     let outcome = match ended {
         Ok(outcome) => outcome?,
         Err(_) => {
@@ -140,16 +147,27 @@ async fn run_job(arguments: &Args, (job, resource): (DynamicObject, ApiResource)
             let waits = waits
                 .filter(|reason| !reason.is_empty())
                 .map(|reason| format!(" ({reason})"));
+            last.iter().for_each(print_cause);
             println!(
                 "{} {namespace}/{name}: did not end in time{}; training-operator doctor checks the installation",
                 resource.kind,
                 waits.unwrap_or_default()
             );
-            last.iter().for_each(print_cause);
             Outcome::Failed
         }
     };
-    deleted.and_then(|response| Ok(response?)).context("delete")?;
+    match (deleted, &outcome) {
+        (None, _) => println!(
+            "the job is kept; delete it with: kubectl delete {} {name} --namespace {namespace}",
+            resource.plural
+        ),
+        (Some(deleted), outcome) => {
+            deleted.and_then(|response| Ok(response?)).context("delete")?;
+            if matches!(outcome, Outcome::Failed) {
+                println!("the job is deleted; --keep-failed keeps it and its pods");
+            }
+        }
+    }
     Ok(outcome)
 }
 
@@ -177,13 +195,13 @@ async fn until_ended(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<Out
                 continue;
             }
             printed.push(condition["type"].clone());
+            if condition["type"] == "Failed" {
+                print_cause(&job);
+            }
             println!("{}: {}", text(&condition["type"]), text(&condition["message"]));
             match text(&condition["type"]) {
                 "Succeeded" => return Ok(Outcome::Succeeded),
-                "Failed" => {
-                    print_cause(&job);
-                    return Ok(Outcome::Failed);
-                }
+                "Failed" => return Ok(Outcome::Failed),
                 _ => {}
             }
         }
@@ -191,7 +209,7 @@ async fn until_ended(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<Out
     bail!("the watch ended")
 }
 
-/// Prints the cause of a failure with the last lines of its container, because the job and its pods are deleted next.
+/// Prints the cause of a failure with the last lines of its container.
 fn print_cause(job: &DynamicObject) {
     let failure = &job.data["status"]["failure"];
     if let Some(summary) = failure["summary"].as_str() {

@@ -16,6 +16,16 @@ pub const MAX_POLICY_ROLES: usize = 16;
 /// The maximum number of restarts in a window, because the status stores the time of each.
 pub const MAX_RESTARTS_IN_WINDOW: i32 = 100;
 
+/// The conditions that every pod has. No rule matches them, and records of pods do not have them, because phase and
+/// readiness have the same information.
+pub(crate) const COMMON_CONDITIONS: [&str; 5] = [
+    "PodReadyToStartContainers",
+    "PodScheduled",
+    "Initialized",
+    "ContainersReady",
+    "Ready",
+];
+
 /// The action after a failure. It takes precedence over the restart policies of the roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -14,6 +14,7 @@ pub mod schema;
 mod status;
 mod variable;
 
+pub(crate) use job_policy::COMMON_CONDITIONS;
 pub use job_policy::{
     ExitCodeOperator, FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS,
     MAX_EXIT_CODES, MAX_POLICY_ROLES, MAX_RESTARTS_IN_WINDOW, MAX_RULES, OnExitCodes, OnPodCondition,

@@ -278,19 +278,30 @@ pub struct Backoff {
 }
 
 impl FailureRecord {
-    /// Returns the record with its summary.
-    pub(crate) fn summarized(self) -> Self {
-        let cause = match self.exit_code {
-            // Kubelets report this reason for each exit code that has no other.
-            Some(code) if matches!(self.reason.as_str(), "" | "Error") => format!("exit {code}"),
-            Some(code) => format!("exit {code} ({})", self.reason),
-            None => self.reason.clone(),
+    /// Returns the record with its summary, unless it has one.
+    pub(crate) fn summarized(mut self) -> Self {
+        if self.summary.is_empty() {
+            self.summary = self.summary_with(None);
+        }
+        self
+    }
+
+    /// Returns the failure in a few words. `limit` is the reason of the limit that it exceeded, if any.
+    pub(crate) fn summary_with(&self, limit: Option<&str>) -> String {
+        // Kubelets report the reason Error for each exit code that has no other.
+        let own = Some(self.reason.as_str()).filter(|reason| !matches!(*reason, "" | "Error"));
+        let reasons: Vec<&str> = own.into_iter().chain(limit).collect();
+        let cause = match (self.exit_code, &reasons[..]) {
+            (Some(code), []) => format!("exit {code}"),
+            (Some(code), reasons) => format!("exit {code} ({})", reasons.join(", ")),
+            (None, [own, limit]) => format!("{own} ({limit})"),
+            (None, [only]) => (*only).to_owned(),
+            (None, _) => self.reason.clone(),
         };
-        let summary = match (&self.role, self.index) {
+        match (&self.role, self.index) {
             (Some(role), Some(index)) => format!("{}-{index}: {cause}", role.to_lowercase()),
             _ => cause,
-        };
-        Self { summary, ..self }
+        }
     }
 }
 
@@ -390,6 +401,17 @@ mod tests {
             (deadline, "DeadlineExceeded"),
         ] {
             assert_eq!(record.summarized().summary, summary);
+        }
+        for (record, summary) in [
+            (of_pod("Error", Some(1)), "worker-1: exit 1 (Limit)"),
+            (
+                of_pod("OOMKilled", Some(137)),
+                "worker-1: exit 137 (OOMKilled, Limit)",
+            ),
+            (of_pod("Evicted", None), "worker-1: Evicted (Limit)"),
+            (FailureRecord::default(), "Limit"),
+        ] {
+            assert_eq!(record.summary_with(Some("Limit")), summary);
         }
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let verdict = verdict::judge(draft, &survey, &mut states);
     progress::record(draft, &survey);
     match verdict {
-        JobVerdict::Failed { milestone, record } => end::fail(draft, &milestone, record),
+        JobVerdict::Failed {
+            milestone,
+            record,
+            limit,
+        } => end::fail(draft, &milestone, record, limit.as_deref()),
         JobVerdict::Succeeded if draft.must_show_running() => draft.count_pending_as_active(),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => {

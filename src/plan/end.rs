@@ -31,12 +31,19 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     mark_ended(draft);
 }
 
+/// Fails the job. `limit` describes the limit of restarts that the failure exceeded, if any.
 pub(super) fn fail<J: TrainingJob>(
     draft: &mut Draft<'_, J>,
     milestone: &Milestone<'_>,
     record: FailureRecord,
+    limit: Option<&str>,
 ) {
-    let cause = describe(&record);
+    let of_container = record.exit_code.map(|_| describe(&record));
+    let record = match limit {
+        Some(limit) => out_of_restarts(limit, record),
+        None => record,
+    };
+    let cause = of_container.unwrap_or_else(|| describe(&record));
     draft.status.set_failure(Some(record));
     draft.set(
         ConditionType::Failed,
@@ -68,7 +75,8 @@ fn describe(record: &FailureRecord) -> String {
 
 /// Returns the failure record of a job that may not restart again. `limit` describes the exceeded limit, and `last` is the
 /// failure that exceeded it.
-pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
+fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
+    let summary = last.summary_with(Some(reasons::BACKOFF_LIMIT_EXCEEDED));
     let because = match last.message.is_empty() {
         true => last.reason,
         false => last.message,
@@ -77,6 +85,7 @@ pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord
     FailureRecord {
         message: format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len())),
         reason: reasons::BACKOFF_LIMIT_EXCEEDED.to_owned(),
+        summary,
         ..last
     }
 }

@@ -120,6 +120,16 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let Some(times) = pod.deletion.filter(|_| pod.deleting) else {
             continue;
         };
+        let forced = force_after.map(|after| times.due.checked_add(after));
+        match forced.and_then(Result::ok) {
+            _ if !pod.finalizers.is_empty() => {}
+            Some(at) if at <= draft.now => draft.plan.delete.push(Deletion {
+                force: true,
+                ..Deletion::new(ChildKind::Pod, &pod.name, &pod.uid)
+            }),
+            Some(at) => draft.plan.requeue_at(at, "a pod that is deleted by force"),
+            None => {}
+        }
         let Ok(at) = times.due.checked_add(TERMINATION_SLACK) else {
             continue;
         };
@@ -132,15 +142,6 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             continue;
         }
         stuck.push((pod, times.requested));
-        let forced = force_after.map(|after| times.due.checked_add(after));
-        match forced.and_then(Result::ok) {
-            Some(at) if at <= draft.now => draft.plan.delete.push(Deletion {
-                force: true,
-                ..Deletion::new(ChildKind::Pod, &pod.name, &pod.uid)
-            }),
-            Some(at) => draft.plan.requeue_at(at, "a pod that is deleted by force"),
-            None => {}
-        }
     }
     if let Some((pod, since)) = stuck.first() {
         let node = pod.node.as_deref().unwrap_or("unknown");

@@ -12,7 +12,6 @@ use crate::job::{
 };
 
 use super::draft::Draft;
-use super::end;
 use super::failure::{Consequence, Failure, FailureCause};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
@@ -26,6 +25,8 @@ pub(super) enum JobVerdict<'s, 'a> {
     Failed {
         milestone: Milestone<'a>,
         record: FailureRecord,
+        /// The exceeded limit of restarts as a text, if that is the cause.
+        limit: Option<String>,
     },
     Succeeded,
     /// The job succeeds at this time, unless a replica that still runs fails before.
@@ -101,6 +102,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
             record: out_of_time(draft),
+            limit: None,
         };
     }
     let root_cause = root_cause(&failed, &stopping);
@@ -111,7 +113,8 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
-            record: end::out_of_restarts(&limit, root_cause.unwrap_or_default()),
+            record: root_cause.unwrap_or_default(),
+            limit: Some(limit),
         };
     }
     if failed.is_empty() {
@@ -312,13 +315,14 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     first: &FailedReplica<'s, 'a>,
 ) -> JobVerdict<'s, 'a> {
     let role = first.replica.role.name();
-    let mut record = first.failure.record.clone();
+    let record = first.failure.record.clone();
+    let mut limit = None;
     let milestone = match first.consequence {
         Consequence::FinalByExitCode => Milestone::FailedPermanently { role },
         Consequence::FinalByRule => Milestone::FailedByRule { role },
         // Without any restarts, the Go operator reports each failure as an exceeded limit.
         _ if draft.job.policy.backoff_limit == Some(0) => {
-            record = end::out_of_restarts(NO_RESTARTS, record);
+            limit = Some(NO_RESTARTS.to_owned());
             Milestone::BackoffLimit
         }
         _ => {
@@ -329,7 +333,11 @@ fn final_failure<'s, 'a, J: TrainingJob>(
             Milestone::Failed { role, count }
         }
     };
-    JobVerdict::Failed { milestone, record }
+    JobVerdict::Failed {
+        milestone,
+        record,
+        limit,
+    }
 }
 
 /// Returns the first failure; of several at the same time, that of the first replica.

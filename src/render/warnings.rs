@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, EnvVar, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::api::{CleanPodPolicy, RestartPolicy};
+use crate::api::{COMMON_CONDITIONS, CleanPodPolicy, RestartPolicy};
 use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook};
 
 use kube_schema::item;
@@ -19,6 +19,7 @@ use super::accelerators::additions;
 pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
     let mut warnings = FieldErrors::default();
     check_policy(job, &mut warnings);
+    check_conditions(job, &mut warnings);
     check_limit(job, &mut warnings);
     check_success(job, &mut warnings);
     let mut of_nodes = BTreeMap::new();
@@ -53,6 +54,24 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
             ),
             "set cleanPodPolicy to Running to keep the logs of finished pods, or to None to keep all pods",
         );
+    }
+}
+
+/// Warns about rules of the failure policy that match no failure.
+fn check_conditions<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+    let path = job.job.run_policy_field("failurePolicy");
+    let rules = job.policy.failure.rules.iter().enumerate();
+    for (rule, conditions) in rules.filter_map(|(n, rule)| Some((n, rule.on_pod_conditions.as_ref()?))) {
+        for (n, condition) in conditions.iter().enumerate() {
+            let type_ = condition.type_.as_str();
+            if type_.is_empty() || COMMON_CONDITIONS.contains(&type_) {
+                warnings.push(
+                    format!("{path}.rules[{rule}].onPodConditions[{n}].type"),
+                    format!("{type_:?} matches no failure, because only conditions that not every pod has are compared"),
+                    "use DisruptionTarget for pods that were taken away, or onExitCodes",
+                );
+            }
+        }
     }
 }
 

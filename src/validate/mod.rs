@@ -93,7 +93,7 @@ pub struct Policy {
 /// Checks a job.
 ///
 /// # Errors
-/// Returns all of the job's field errors at once.
+/// Returns every error of a single field. If there is none, returns every error that concerns several fields.
 pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a, J>, FieldErrors> {
     check(job, settings, check_whole)
 }

@@ -133,6 +133,33 @@ fn at_the_limit_the_last_failure_is_told() {
 }
 
 #[test]
+fn at_the_limit_the_summary_and_the_event_have_the_reason_of_the_failure() {
+    let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    w.pod("worker-0").exits(137);
+    let pod = w.pod("worker-0").object();
+    let mut containers = pod
+        .status
+        .as_mut()
+        .unwrap()
+        .container_statuses
+        .iter_mut()
+        .flatten();
+    let ended = containers.find_map(|c| c.state.as_mut()?.terminated.as_mut());
+    ended.unwrap().reason = Some("OOMKilled".to_owned());
+    let plan = w.plan();
+    let failure = plan.status.unwrap().status.failure.unwrap();
+    assert_eq!(
+        failure.summary,
+        "worker-0: exit 137 (OOMKilled, BackoffLimitExceeded)"
+    );
+    let event = &plan.events.last().unwrap().message;
+    assert!(
+        event.ends_with("(job-worker-0: OOMKilled, exit code 137)"),
+        "{event}"
+    );
+}
+
+#[test]
 fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 0").started();
     w.pod("worker-0").restarts_in_place(139);

@@ -215,6 +215,29 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
     assert!(notices(&w)[0].starts_with("PodsStuckTerminating"));
 }
 
+/// The pods have a grace period of 30 s.
+#[test]
+fn a_pod_is_deleted_by_force_as_long_after_its_grace_period_as_the_setting_says() {
+    for (after, event_comes_first) in [(5, false), (90, true)] {
+        let w = PlanHarness::train("Worker=1", "restartScope: Replica").started();
+        let mut w = w.with_force_delete_after(after);
+        w.pod("worker-0").deleted_by_user();
+        let due = w.now + jiff::SignedDuration::from_secs(30);
+        w.reconcile();
+        let at = due + jiff::SignedDuration::from_secs(i64::try_from(after).unwrap());
+        let mut reports = 0;
+        while w.now < at {
+            let plan = w.plan();
+            assert!(plan.delete.is_empty(), "{after} s: {} of {at}", w.now);
+            reports += plan.notices.len();
+            w.now = plan.requeue.unwrap().at;
+        }
+        assert_eq!(w.now, at);
+        assert!(w.plan().delete[0].force);
+        assert_eq!(reports > 0, event_comes_first, "{after} s");
+    }
+}
+
 #[test]
 fn a_pod_that_a_finalizer_holds_is_reported_with_it_and_never_deleted_by_force() {
     let held = |finalizers: &[&str], lost: bool| {

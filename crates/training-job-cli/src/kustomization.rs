@@ -1,7 +1,7 @@
 //! Kustomizations: they decide which files are patches, which are no manifests by themselves, and which files are
 //! applied together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use kube_manifest::{parse, read_text};
@@ -13,7 +13,8 @@ const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomizat
 /// The kustomizations of the directories that a command reads.
 #[derive(Debug, Default)]
 pub(crate) struct Kustomizations {
-    patches: BTreeSet<String>,
+    /// For each file that is a patch the directory of its kustomization.
+    patches: BTreeMap<String, String>,
     /// For each kustomization its directory and the files that it lists as resources.
     resources: Vec<(String, BTreeSet<String>)>,
 }
@@ -26,12 +27,12 @@ impl Kustomizations {
             if !NAMES.contains(&name) {
                 continue;
             }
-            let documents = read_text(file).and_then(|text| parse(&text).ok());
+            let Some(text) = read_text(file) else { continue };
             let mut resources = BTreeSet::new();
-            for document in documents.unwrap_or_default() {
+            for document in parse(&text).unwrap_or_default() {
                 let document = document.to_json();
-                let full = |name: String| joined(directory, &name);
-                self.patches.extend(patches(&document).into_iter().map(full));
+                let patch = |name: String| (joined(directory, &name), directory.to_owned());
+                self.patches.extend(patches(&document).into_iter().map(patch));
                 let listed = document["resources"].as_array().into_iter().flatten();
                 resources.extend(
                     listed
@@ -46,10 +47,24 @@ impl Kustomizations {
         }
     }
 
-    /// True if a kustomization names the file as a patch.
-    pub(crate) fn has_patch(&self, file: &str) -> bool {
+    /// Reads the kustomization in the directory of a file.
+    pub(crate) fn read_beside(&mut self, file: &str) {
+        let (directory, _) = split(file);
+        if !self.resources.iter().any(|(of, _)| of == directory) {
+            let slash = if directory.is_empty() || directory.ends_with(':') {
+                ""
+            } else {
+                "/"
+            };
+            self.read(&NAMES.map(|name| format!("{directory}{slash}{name}")));
+        }
+    }
+
+    /// Returns the directory whose kustomization names the file as a patch.
+    pub(crate) fn of_patch(&self, file: &str) -> Option<&str> {
         let (directory, name) = split(file);
-        self.patches.contains(&joined(directory, name))
+        let found = self.patches.get(&joined(directory, name))?;
+        Some(if found.is_empty() { "." } else { found })
     }
 
     /// Returns the first directory whose kustomization takes objects from outside of `directory`.

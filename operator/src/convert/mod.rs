@@ -55,7 +55,8 @@ Examples:
 
 Exit codes:
   0  all jobs are converted; with --check, no file would change
-  1  a job uses a feature that current kinds lack, or is not valid; with --check, a file would change
+  1  a job uses a feature that current kinds lack, or is not valid, and its file stays as it is; with --check, a file
+     would change
   2  a file cannot be read or written, bad YAML, or bad usage";
 
 /// Convert jobs of former versions and operators to the current API version.

@@ -29,13 +29,33 @@ fn then<'t>(text: &'t str, event: &str) -> &'t str {
     line.and_then(|line| line.rsplit("  ").next()).unwrap()
 }
 
-/// Returns true if a cell such as `exit code 137 or 139` covers an event such as `exit code 139`.
+/// Returns true if a cell such as `exit codes 1–9, 128 and above` covers an event such as `exit code 139`.
 fn is_covered(cell: &str, event: &str) -> bool {
-    match (cell.strip_prefix("exit code "), event.strip_prefix("exit code ")) {
-        (Some(codes), Some(code)) => codes.split([' ', ',']).any(|other| other == code),
-        (None, Some(_)) => cell == "any exit code except 0",
-        _ => cell.starts_with(event),
-    }
+    let Some(code) = event.strip_prefix("exit code ") else {
+        return cell.starts_with(event);
+    };
+    let code: i32 = code.parse().unwrap();
+    let has = |run: &str| match (run.strip_suffix(" and above"), run.split_once('–')) {
+        (Some(first), _) => code >= first.parse().unwrap(),
+        (None, Some((first, last))) => (first.parse().unwrap()..=last.parse().unwrap()).contains(&code),
+        _ => run.parse() == Ok(code),
+    };
+    let codes = cell
+        .strip_prefix("exit codes ")
+        .or_else(|| cell.strip_prefix("exit code "));
+    cell == "any exit code except 0" || codes.is_some_and(|codes| codes.split(", ").any(has))
+}
+
+/// Returns the cells of the events in the table of an explanation.
+fn events(text: &str) -> Vec<&str> {
+    let rows = text.lines().skip_while(|line| !line.starts_with("ROLE")).skip(1);
+    rows.filter_map(|row| {
+        row.split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .nth(1)
+    })
+    .collect()
 }
 
 #[test]
@@ -49,7 +69,7 @@ fn a_training_is_explained() {
 fn each_policy_has_its_own_ends() {
     let never = single("Never", "{}");
     assert_eq!(then(&never, "exit code 137"), "the job fails");
-    assert_eq!(then(&never, "evicted"), "the job fails");
+    assert_eq!(then(&never, "evicted"), "only the replica restarts without limit");
     assert_eq!(
         then(&never, "pod deleted"),
         "the replica gets a new pod, without limit"
@@ -79,6 +99,52 @@ fn each_policy_has_its_own_ends() {
         then(&single("ExitCode", "{restartScope: Role}"), "exit code 143"),
         "the whole role restarts without limit"
     );
+}
+
+#[test]
+fn exit_codes_are_listed_as_the_rule_that_the_kind_applies() {
+    let by_code = single("ExitCode", "{}");
+    let first = "exit codes 1–127";
+    assert_eq!(events(&by_code)[0], first);
+    assert!(
+        events(&by_code)[1].starts_with("exit codes 128 and above; "),
+        "{by_code}"
+    );
+    let never = single("Never", "{}");
+    assert_eq!(events(&never)[0], "any exit code except 0");
+    let table = case("single-worker.yaml")
+        .replace("kubeflow.org/v1", "kubeflow.org/v1beta1")
+        .replace("Worker:\n", "Worker:\n      restartPolicy: ExitCode\n");
+    let table = run_with_input(&["explain", "-"], table.as_bytes()).stdout;
+    assert_eq!(
+        events(&table)[0],
+        "exit codes 1–129, 131–136, 139–142, 144 and above"
+    );
+    assert!(
+        events(&table)[1].starts_with("exit codes 130, 137, 138, 143; "),
+        "{table}"
+    );
+    let rules = "{failurePolicy: {rules: [{action: Ignore, onExitCodes: {values: [3, 200]}}]}}";
+    let rules = single("Never", rules);
+    assert_eq!(events(&rules)[0], "exit codes 1, 2, 4–199, 201 and above");
+}
+
+/// A kind of 2017 does not restart a replica that was killed for its memory.
+#[test]
+fn the_end_for_memory_is_listed_where_its_exit_code_does_not_decide() {
+    let job = "apiVersion: mlkube.io/v1beta1\nkind: TfJob\nmetadata: {name: a}\nspec: {replicaSpecs: [{tfReplicaType: MASTER, \
+               template: {spec: {restartPolicy: OnFailure, containers: [{name: tensorflow, image: x}]}}}]}\n";
+    let explained = run_with_input(&["explain", "-"], job.as_bytes());
+    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    assert_eq!(
+        then(&explained.stdout, "exit code 137"),
+        "only the replica restarts without limit"
+    );
+    assert_eq!(
+        then(&explained.stdout, "out of memory (OOMKilled)"),
+        "the job fails"
+    );
+    assert!(!single("ExitCode", "{}").contains("OOMKilled"));
 }
 
 #[test]
@@ -184,7 +250,16 @@ fn an_explanation_has_forms_for_programs_and_comments() {
         .collect();
     assert_eq!(topics, ["Start", "Order", "Success", "Deadline", "End"]);
     assert_eq!(job["events"][0]["role"], "launcher");
-    assert_eq!(job["events"][0]["event"], "exit code 1");
+    let events = job["events"].as_array().unwrap().iter().take(3);
+    let events: Vec<_> = events.map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        events,
+        [
+            "any exit code except 0",
+            "evicted by the kubelet",
+            "pod deleted, drained or preempted, or its node lost"
+        ]
+    );
     let comment = run(&["explain", "examples/mpi/train.yaml", "-o", "markdown"]).stdout;
     assert!(
         comment.starts_with("### MPIJob moons\n\n| Rule | Text |\n|---|---|\n| Start | "),

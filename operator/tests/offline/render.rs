@@ -259,7 +259,7 @@ fn a_summary_counts_what_is_asked_for() {
     assert_eq!(worker["role"], "worker");
     assert_eq!(worker["requests"]["cpu"], "0.5");
     assert_eq!(worker["requests"]["memory"], "4Gi");
-    assert_eq!(worker["gpus"], 1.0);
+    assert_eq!(worker["gpus"].as_u64(), Some(1));
     assert_eq!(worker["ports"], serde_json::json!(["9091/TCP mxjob-port"]));
 }
 

@@ -53,6 +53,13 @@ fn json_has_place_field_and_remedy() {
     assert_eq!(run.code, Some(1));
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(report["goodJobs"], 1);
+    let count = |severity: &str| {
+        let findings = report["findings"].as_array().unwrap().iter();
+        findings.filter(|finding| finding["severity"] == severity).count()
+    };
+    assert_eq!(report["errors"], count("error"));
+    assert_eq!(report["warnings"], count("warning"));
+    assert!(count("error") > 0 && count("warning") > 1, "{report}");
     let first = &report["findings"][0];
     assert_eq!(
         (&first["severity"], &first["file"]),
@@ -163,6 +170,32 @@ fn a_directory_may_contain_anything() {
     assert_eq!(named.code, Some(1));
     let remedy = "looks like a template: render it first";
     assert!(named.stdout.contains(remedy), "{}", named.stdout);
+}
+
+/// pre-commit passes the files that changed, and no directory.
+#[test]
+fn a_patch_that_is_named_is_skipped_with_the_command_that_checks_its_result() {
+    let repository = Repository::new("validate-patch");
+    let directory = repository.folder.join("overlays/prod");
+    let patch = directory.join("more-workers.yaml");
+    let build = format!(
+        "kustomize build {} | training-operator validate -",
+        directory.display()
+    );
+    let patch = patch.to_str().unwrap();
+    let named = run(&["validate", patch]);
+    let note = format!("{patch}: note: is a patch of a kustomization; skipped; check the result: {build}\n");
+    assert_eq!(
+        named.stdout,
+        format!("{note}0 valid jobs, 0 errors, 0 warnings\n")
+    );
+    assert_eq!(named.code, Some(0));
+    let explained = run(&["explain", patch]);
+    let remedy = format!("no training job found; check what kustomize makes: {build}\n");
+    assert!(explained.stderr.ends_with(&remedy), "{}", explained.stderr);
+    assert_eq!(explained.code, Some(2));
+    let overlays = run(&["validate", repository.folder.join("overlays").to_str().unwrap()]);
+    assert!(overlays.stdout.contains(&remedy), "{}", overlays.stdout);
 }
 
 #[test]

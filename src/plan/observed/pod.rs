@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{RestartPolicy, is_writable, labels};
+use crate::api::{COMMON_CONDITIONS, RestartPolicy, is_writable, labels};
 use crate::job::JobObject;
 
 use super::container::{ContainerKind, ContainerRecord, ContainerRestart, EndOrder, Termination};
@@ -24,16 +24,6 @@ const BY_KUBELET: &str = "TerminationByKubelet";
 
 /// The maximum difference between the clocks of a node and of the API server.
 pub(crate) const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
-
-/// The conditions that every pod has. They are left out of the record's conditions, because the phase and
-/// [`PodRecord::ready`] have the same information.
-const COMMON_CONDITIONS: [&str; 5] = [
-    "PodReadyToStartContainers",
-    "PodScheduled",
-    "Initialized",
-    "ContainersReady",
-    "Ready",
-];
 
 /// The record of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

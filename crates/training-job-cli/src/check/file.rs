@@ -45,11 +45,16 @@ impl Checker {
         if !is_read {
             return;
         }
-        if self.is_found && self.kustomizations.has_patch(&self.file) {
-            if found::names_job(&self.kinds, text) {
+        let names_job = || found::names_job(&self.kinds, text);
+        if !self.is_found && names_job() {
+            self.kustomizations.read_beside(&self.file);
+        }
+        if let Some(directory) = self.kustomizations.of_patch(&self.file) {
+            if names_job() {
                 let problem = "is a patch of a kustomization; skipped".to_owned();
-                let remedy = help("check the result: kustomize build . | {program} validate -");
+                let remedy = format!("check the result: {}", build(directory));
                 self.add(Severity::Note, None, "", problem, &remedy);
+                self.has_job |= self.checks_embedded && !self.is_found;
             }
             return;
         }
@@ -103,16 +108,13 @@ impl Checker {
         if self.is_found || argument.is_dir() {
             self.file = argument.display().to_string();
         }
-        let elsewhere = self
-            .kustomizations
-            .first_of_others(&self.file)
-            .filter(|_| self.is_found);
+        let others = || self.kustomizations.first_of_others(&self.file);
+        let elsewhere = match self.is_found {
+            true => others(),
+            false => self.kustomizations.of_patch(&self.file),
+        };
         let remedy = match elsewhere {
-            Some(directory) => {
-                let remedy =
-                    help("check what kustomize makes: kustomize build DIRECTORY | {program} validate -");
-                remedy.replace("DIRECTORY", directory)
-            }
+            Some(directory) => format!("check what kustomize makes: {}", build(directory)),
             None => self.add_a_job(),
         };
         // A directory may have no jobs yet, but a command that shows jobs has nothing to show.
@@ -126,5 +128,19 @@ impl Checker {
     fn add_a_job(&self) -> String {
         let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
         format!("add a job of kind {}", names.join(", "))
+    }
+}
+
+/// Returns the command that checks what a kustomization makes. kustomize cannot read a git revision.
+fn build(directory: &str) -> String {
+    let (place, directory) = match directory.split_once(':') {
+        Some((revision, "")) => (revision, "."),
+        Some((revision, directory)) => (revision, directory),
+        None => ("", directory),
+    };
+    let command = help("kustomize build DIRECTORY | {program} validate -").replace("DIRECTORY", directory);
+    match place {
+        "" => command,
+        revision => format!("in a git worktree of {revision}, run {command}"),
     }
 }

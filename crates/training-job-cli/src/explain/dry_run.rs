@@ -1,6 +1,7 @@
 //! Simulates a job's timeline by running the operator's planner on a simulated cluster.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
-use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
+use training_job::plan::observed::{ContainerRecord, Disruption, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
 use training_job::validate::{Policy, other_manager};
@@ -19,6 +20,12 @@ use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Rema
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
+
+/// The exit code of a container that was killed.
+const KILLED: i32 = 137;
+
+/// The kubelet's reason for a failed container.
+const ERROR: &str = "Error";
 
 /// A job in a cluster in which every pod starts immediately.
 #[derive(Clone)]
@@ -80,13 +87,35 @@ pub(crate) fn timeline<J: TrainingJob>(
         .filter(|r| r.replicas > 0 && !valid.policy.suspend)
     {
         let pods: Vec<String> = role.all().map(|r| r.pod_name()).collect();
+        let rules = valid.policy.failure.rules.iter();
+        let rules: Vec<_> = rules
+            .filter(|rule| rule.applies_to(role.name()))
+            .filter_map(|rule| rule.on_exit_codes.as_ref())
+            .collect();
+        // Only these facts of an exit code decide about its consequence.
+        let facts = |code| {
+            let is_named = rules.iter().map(|codes| codes.values.contains(&code));
+            let mut facts: Vec<bool> = is_named.collect();
+            facts.push(job.is_retryable(role, code, ERROR));
+            facts
+        };
+        let retries = (role.name(), job.retries(role));
+        let consequence = |incident| run.consequence(incident, &pods[0], retries, &valid.policy);
+        let mut by_facts = BTreeMap::new();
         let mut incidents = Vec::new();
-        for incident in Incident::of(&valid.policy.failure, role) {
-            let retries = (role.name(), job.retries(role));
-            incidents.push((
-                incident,
-                run.consequence(incident, &pods[0], retries, &valid.policy)?,
-            ));
+        for code in Incident::EXIT_CODES {
+            let known = match by_facts.entry(facts(code)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(consequence(Incident::Exit(code))?),
+            };
+            incidents.push((Incident::Exit(code), known.clone()));
+        }
+        let killed = by_facts.get(&facts(KILLED));
+        for incident in [Incident::OutOfMemory, Incident::Evicted, Incident::Deleted] {
+            let follows = consequence(incident)?;
+            if incident != Incident::OutOfMemory || killed != Some(&follows) {
+                incidents.push((incident, follows));
+            }
         }
         roles.push(RoleTimeline {
             name: role.slug.clone(),
@@ -105,7 +134,13 @@ pub(crate) fn timeline<J: TrainingJob>(
             late.status.is(ConditionType::Failed).then_some(seconds)
         }
     };
-    let end = run.final_state(valid.policy.ttl_seconds)?;
+    let policy = &valid.policy;
+    let limits_restarts = policy.backoff_limit.is_some() || policy.failure.max_restarts.is_some();
+    let end = FinalState {
+        has_limit: deadline.is_some() || limits_restarts,
+        fails_while_running: limits_restarts && !run.restart_on_failure.is_empty(),
+        ..run.final_state(policy.ttl_seconds)?
+    };
     Ok(JobTimeline {
         other_manager: other_manager(job),
         compatibility: job.describe_compatibility(version),
@@ -148,7 +183,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     fn succeeds(&self, hosts: &[Vec<String>], ended: &Replicas) -> Result<bool, FieldErrors> {
         let mut run = self.clone();
         for &(role, index) in ended {
-            run.end_container(&hosts[role][index], 0);
+            run.end_container(&hosts[role][index], 0, "Completed");
         }
         run.run_until_idle()?;
         Ok(run.status.is(ConditionType::Succeeded))
@@ -183,6 +218,8 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
             running: left(Phase::Running)?,
             finished: left(Phase::Succeeded)?,
             has_services: self.created.iter().any(|(kind, _)| *kind == ChildKind::Service),
+            has_limit: false,
+            fails_while_running: false,
             time_to_live,
         })
     }
@@ -364,18 +401,23 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
 
     fn apply_incident(&mut self, incident: Incident, pod: &str) {
         match incident {
-            Incident::Exit(code) => self.end_container(pod, code),
+            Incident::Exit(code) => self.end_container(pod, code, ERROR),
+            Incident::OutOfMemory => self.end_container(pod, KILLED, "OOMKilled"),
             Incident::Evicted => self.change_pod(pod, |pod| {
                 pod.phase = Phase::Failed;
                 pod.disrupted = true;
+                pod.disruption = Some(Box::new(Disruption {
+                    reason: "TerminationByKubelet".to_owned(),
+                    ..Disruption::default()
+                }));
                 pod.reason = Some("Evicted".to_owned());
             }),
             Incident::Deleted => drop(self.observed.pods.remove(pod)),
         }
     }
 
-    /// Ends a container. The kubelet restarts it, or its pod ends as well.
-    fn end_container(&mut self, pod: &str, code: i32) {
+    /// Ends a container for this reason. The kubelet restarts it, or its pod ends as well.
+    fn end_container(&mut self, pod: &str, code: i32, reason: &str) {
         let restarted = match code {
             0 => &self.restart_always,
             _ => &self.restart_on_failure,
@@ -384,6 +426,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         self.change_pod(pod, |pod| {
             let end = Termination {
                 exit_code: code,
+                reason: Some(reason.to_owned()),
                 ..Termination::default()
             };
             for container in &mut pod.containers {

@@ -1,7 +1,9 @@
 //! The rules of a job as rows, which commands print and compare.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use training_job::plan::ChildKind;
 
 use crate::markdown;
@@ -18,7 +20,8 @@ pub(crate) struct Explanation {
     name: String,
     /// In the order of a job's life.
     pub(crate) rules: Vec<Rule>,
-    /// By role, in the order of the job. Empty if the job has no pods.
+    /// By role, in the order of the job; each exit code is an event. Empty if the job has no pods.
+    #[serde(serialize_with = "serialize_events")]
     pub(crate) events: Vec<Event>,
 }
 
@@ -31,10 +34,9 @@ pub(crate) struct Rule {
 }
 
 /// An event that affects one replica of a role.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) role: String,
-    #[serde(rename = "event")]
     pub(crate) incident: Incident,
     pub(crate) consequence: String,
 }
@@ -174,9 +176,10 @@ impl Explanation {
     /// Returns the events whose consequences differ from those of `old`, with the old and the new consequence. Events
     /// of roles that one of the two lacks are left out.
     pub(crate) fn event_differences(&self, old: &Self) -> Vec<[String; 3]> {
+        let old = old.events.iter().map(|old| ((&old.role, old.incident), old));
+        let old: BTreeMap<_, _> = old.collect();
         let differing = self.events.iter().filter_map(|new| {
-            let mut same = old.events.iter();
-            let old = same.find(|old| old.role == new.role && old.incident == new.incident)?;
+            let old = old.get(&(&new.role, new.incident))?;
             let consequences = (old.consequence.as_str(), new.consequence.as_str());
             (old.consequence != new.consequence).then_some((new, consequences))
         });
@@ -197,12 +200,28 @@ impl Explanation {
         } else {
             row.roles.join(", ")
         };
-        let is_code = |event: &&Incident| matches!(event, Incident::Exit(_));
-        let of_role = self.events.iter().filter(|event| event.role == row.roles[0]);
-        let codes = of_role.filter(|event| is_code(&&event.incident)).count();
-        let is_any_code = row.incidents.iter().filter(is_code).count() == codes;
-        [roles, Incident::describe_all(&row.incidents, is_any_code)]
+        [roles, Incident::describe_all(&row.incidents)]
     }
+}
+
+/// Serializes each event of each role, and the exit codes with the same consequence as one event.
+fn serialize_events<S: Serializer>(events: &[Event], serializer: S) -> Result<S::Ok, S::Error> {
+    let of_role = events.chunk_by(|a, b| a.role == b.role);
+    let rows = of_role.flat_map(|events| {
+        let key = |event: &Event| match event.incident {
+            Incident::Exit(_) => None,
+            other => Some(other),
+        };
+        merge(
+            events
+                .iter()
+                .map(|event| (event, (event.consequence.as_str(), key(event)))),
+        )
+    });
+    serializer.collect_seq(rows.map(|row| {
+        let event = Incident::describe_all(&row.incidents);
+        json!({"role": row.roles[0], "event": event, "consequence": row.consequence.0})
+    }))
 }
 
 /// Merges the events of a role that have the same consequence, and then the roles with the same events.

@@ -26,7 +26,7 @@ const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures.
 
 A FILE is a file, a directory, - for standard input, or a file or directory of a git revision (REV:path, from the
-repository's root). With --cluster, it is a job of the cluster: a kind or its plural, and a name.
+repository's root). With --cluster, it is a job of the cluster: its name, or a kind or its plural, and the name.
 
 Examples:
   {program} explain job.yaml
@@ -45,7 +45,7 @@ pub struct Args {
     /// Files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Explain jobs of the cluster, named KIND/NAME.
+    /// Explain jobs of the cluster, named NAME or KIND/NAME.
     #[arg(long)]
     cluster: bool,
     /// The namespace of the cluster's jobs [default: the namespace of the context].

@@ -1,10 +1,10 @@
 //! A job's timeline: the created objects, the condition of success, the consequences of incidents, and the objects that
 //! remain.
 
-use serde::{Serialize, Serializer};
-use training_job::api::FailurePolicy;
+use std::ops::RangeInclusive;
+
+use training_job::GangScheduler;
 use training_job::plan::ChildKind;
-use training_job::{GangScheduler, Role};
 
 use super::success::SuccessCondition;
 
@@ -70,6 +70,10 @@ pub(super) struct FinalState {
     pub(super) finished: Remaining,
     /// True if the job has services.
     pub(super) has_services: bool,
+    /// True if a deadline or a limit of restarts can fail the job.
+    pub(super) has_limit: bool,
+    /// True if a replica can reach the limit of restarts while its pod runs, because its kubelet restarts its container.
+    pub(super) fails_while_running: bool,
     /// Seconds until the job itself is deleted.
     pub(super) time_to_live: Option<i64>,
 }
@@ -86,10 +90,15 @@ pub(super) struct RoleTimeline {
 }
 
 /// An event that affects one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Incident {
+    /// Its framework's container ended with this exit code.
     Exit(i32),
+    /// Listed if its consequence is not that of the exit code 137.
+    OutOfMemory,
+    /// Its kubelet evicted the pod, which stays as failed.
     Evicted,
+    /// Another client requested the deletion of the pod.
     Deleted,
 }
 
@@ -110,69 +119,41 @@ pub(super) enum Consequence {
 }
 
 impl Incident {
-    const ALL: [Self; 6] = [
-        Self::Exit(1),
-        Self::Exit(137),
-        Self::Exit(139),
-        Self::Exit(143),
-        Self::Evicted,
-        Self::Deleted,
-    ];
+    /// The exit codes of a failed container. A status has one byte for them.
+    pub(super) const EXIT_CODES: RangeInclusive<i32> = 1..=255;
 
-    /// Returns the possible incidents of a role's replica: the common ones, and the exit codes that a failure policy
-    /// names.
-    pub(super) fn of(policy: &FailurePolicy, role: &Role<'_>) -> Vec<Self> {
-        let rules = policy.rules.iter().filter(|rule| rule.applies_to(role.name()));
-        let named = rules.filter_map(|rule| Some(&rule.on_exit_codes.as_ref()?.values));
-        let mut codes: Vec<i32> = named.flatten().copied().collect();
-        codes.sort_unstable();
-        codes.dedup();
-        let mut all: Vec<Self> = codes.into_iter().map(Self::Exit).collect();
-        all.retain(|incident| !Self::ALL.contains(incident));
-        all.splice(0..0, Self::ALL);
-        all
-    }
-
-    /// Describes incidents of the same consequence as text. The exit codes are covered by one term if all exit codes
-    /// whose consequences are known are among them.
-    pub(super) fn describe_all(incidents: &[Self], is_any_code: bool) -> String {
-        let codes: Vec<String> = incidents
-            .iter()
-            .filter_map(|incident| match incident {
-                Self::Exit(code) => Some(code.to_string()),
-                _ => None,
-            })
-            .collect();
-        let codes = match &codes[..] {
-            _ if is_any_code => Some("any exit code except 0".to_owned()),
-            [] | [_] => None,
-            [first @ .., last] => Some(format!("exit code {} or {last}", first.join(", "))),
-        };
-        let is_covered = |incident: &&Self| codes.is_some() && matches!(incident, Self::Exit(_));
-        let others = incidents.iter().filter(|incident| !is_covered(incident));
-        let all = codes
-            .iter()
-            .cloned()
-            .chain(others.map(|incident| incident.describe()));
+    /// Describes incidents of the same consequence as text.
+    pub(super) fn describe_all(incidents: &[Self]) -> String {
+        let codes = incidents.iter().filter_map(|incident| match incident {
+            Self::Exit(code) => Some(*code),
+            _ => None,
+        });
+        let codes: Vec<i32> = codes.collect();
+        let others = incidents.iter().filter_map(|incident| match incident {
+            Self::Exit(_) => None,
+            Self::OutOfMemory => Some("out of memory (OOMKilled)"),
+            Self::Evicted => Some("evicted by the kubelet"),
+            Self::Deleted => Some("pod deleted, drained or preempted, or its node lost"),
+        });
+        let codes = (!codes.is_empty()).then(|| describe_codes(&codes));
+        let all = codes.into_iter().chain(others.map(str::to_owned));
         all.collect::<Vec<_>>().join("; ")
-    }
-
-    /// Describes the incident as text.
-    pub(crate) fn describe(self) -> String {
-        match self {
-            Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
-            Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
-            Self::Exit(code @ 143) => format!("exit code {code} (terminated)"),
-            Self::Exit(code) => format!("exit code {code}"),
-            Self::Evicted => "evicted, or node lost".to_owned(),
-            Self::Deleted => "pod deleted by another client".to_owned(),
-        }
     }
 }
 
-impl Serialize for Incident {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.describe())
+/// Describes exit codes in ascending order as text: `exit codes 1–127`.
+fn describe_codes(codes: &[i32]) -> String {
+    let run = |run: &[i32]| match run {
+        [first, .., last] if last == Incident::EXIT_CODES.end() => format!("{first} and above"),
+        [first, last] => format!("{first}, {last}"),
+        [first, .., last] => format!("{first}–{last}"),
+        _ => run.iter().map(i32::to_string).collect(),
+    };
+    let runs = codes.chunk_by(|a, b| a + 1 == *b).map(run);
+    match codes {
+        [only] => format!("exit code {only}"),
+        _ if codes.len() == Incident::EXIT_CODES.count() => "any exit code except 0".to_owned(),
+        _ => format!("exit codes {}", runs.collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -198,6 +179,13 @@ impl FinalState {
             service(&self.running),
             service(&self.finished)
         );
+        if self.has_limit && self.running.pod {
+            text += " At a deadline or a limit of restarts, running pods are deleted.";
+        }
+        if self.fails_while_running {
+            text += " A pod whose container its kubelet restarts still runs at the limit of restarts: it is deleted with its \
+                     log, whose end is in status.failure.";
+        }
         if let Some(seconds) = self.time_to_live {
             text += &format!(" {seconds} s later, the job is deleted with all its objects.");
         }

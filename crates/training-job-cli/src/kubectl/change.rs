@@ -94,7 +94,7 @@ Rights (in the namespace):
 
 Exit codes:
   0  the job has these numbers of replicas, now or before
-  2  no such job or role, a number that the API server refuses, or bad usage";
+  2  no such job or role, a job that has ended, a role with two numbers, a number that the API server refuses, or bad usage";
 
 /// Suspend a job: its pods are deleted until it is resumed.
 #[derive(Debug, clap::Args)]
@@ -188,8 +188,7 @@ fn outline(job: &StoredJob) -> anyhow::Result<&Outline> {
         .map_err(|errors| anyhow!("{} is invalid: {errors}", job.argument()))
 }
 
-/// Returns the field that suspends a job that has not ended.
-fn suspend_field(job: &StoredJob, value: bool) -> anyhow::Result<Vec<(String, Value)>> {
+fn refuse_ended(job: &StoredJob) -> anyhow::Result<()> {
     if job.status.is_finished() {
         bail!(
             "{} has ended ({}); create the job again to run it again",
@@ -197,6 +196,12 @@ fn suspend_field(job: &StoredJob, value: bool) -> anyhow::Result<Vec<(String, Va
             job.state()
         );
     }
+    Ok(())
+}
+
+/// Returns the field that suspends a job that has not ended.
+fn suspend_field(job: &StoredJob, value: bool) -> anyhow::Result<Vec<(String, Value)>> {
+    refuse_ended(job)?;
     let outline = outline(job)?;
     // An unset field and false are the same.
     match outline.policy.suspend == value {
@@ -300,13 +305,19 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
 }
 
 pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    let wanted: BTreeMap<&str, u32> = arguments
-        .role
-        .iter()
-        .map(|(role, number)| (role.as_str(), *number))
-        .collect();
+    let mut wanted = BTreeMap::new();
+    for (role, number) in &arguments.role {
+        if let Some(other) = wanted
+            .insert(role.as_str(), *number)
+            .filter(|other| other != number)
+        {
+            let problem = format!("{role} has the numbers {other} and {number}; keep one of them");
+            return Err(Failure::new("--role", problem));
+        }
+    }
     connect(&arguments.job.connection, async |connection| {
         let fields = |job: &StoredJob| {
+            refuse_ended(job)?;
             let roles = &outline(job)?.roles;
             let mut fields = Vec::new();
             for (slug, number) in &wanted {
@@ -340,9 +351,6 @@ pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Fa
             "scaled",
             "has these numbers of replicas already",
         )?;
-        if job.status.is_finished() {
-            note("the job has ended, so no replica is created");
-        }
         Ok(ExitCode::SUCCESS)
     })
 }

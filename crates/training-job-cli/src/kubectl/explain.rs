@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use crate::check::Job;
 use crate::exit::Failure;
 use crate::explain::explain;
 use crate::kinds::Kinds;
@@ -10,7 +9,6 @@ use crate::settings::SettingsArgs;
 
 use super::help;
 use super::job::ViewArgs;
-use super::stored::StoredJob;
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures. Settings of the cluster's
@@ -37,19 +35,10 @@ pub(crate) struct Args {
     settings: SettingsArgs,
 }
 
-/// Returns the job for the commands that check jobs.
-///
-/// # Errors
-/// The job is invalid.
-fn checked(stored: &StoredJob) -> anyhow::Result<Job> {
-    let origin = format!("{} {}/{}", stored.kind.name(), stored.namespace(), stored.name());
-    Job::stored(stored.kind.clone(), &stored.object, origin)
-}
-
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let (stored, job) = arguments.view.job.with_job(kinds, async |_, stored| {
-        let job = checked(&stored)?;
+        let job = stored.checked()?;
         Ok((stored, job))
     })?;
     let explanation = explain(&job, &settings)?;

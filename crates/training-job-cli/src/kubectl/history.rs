@@ -86,6 +86,11 @@ impl HistoryArgs {
         self.history.is_some() || self.history_of_operator.is_some()
     }
 
+    /// Returns true unless a directory of this machine has the history.
+    pub(super) fn needs_cluster(&self) -> bool {
+        self.history.is_none()
+    }
+
     pub(super) fn history(&self, client: &Client) -> Option<History> {
         match (&self.history, &self.history_of_operator) {
             (Some(path), _) => Some(History::Directory {
@@ -101,6 +106,20 @@ impl HistoryArgs {
             }),
             (None, None) => None,
         }
+    }
+
+    /// Lists the finished jobs of a directory, which needs no cluster. Returns None if no directory is selected.
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub(super) fn list_directory(&self, namespace: Option<&str>) -> Result<Option<Listed>, Failure> {
+        let list = |path: &PathBuf| {
+            Catalog::default()
+                .list(path, namespace)
+                .with_context(|| context(path))
+        };
+        let listed = self.history.as_ref().map(list).transpose();
+        listed.map_err(|error| Failure::of_error("error", &error))
     }
 
     /// Returns the story of the job that ended last. A directory is read without a cluster.

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::api::ApiResource;
 use serde::Serialize;
 
 use crate::duration::short_time;
@@ -16,7 +15,7 @@ use crate::story::{Listed, RoleSummary, Summary};
 use crate::table::Table;
 use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
+use super::connection::{ConnectionArgs, connect, namespace};
 use super::help;
 use super::history::{self, HistoryArgs};
 use super::observe;
@@ -36,6 +35,8 @@ Examples:
   {program} list -A --state Failed -o name
   {program} list --finished --history /mnt/history
   {program} list --finished --history-of-operator kubeflow
+
+The jobs of --history are listed also if the cluster cannot be read.
 
 Rights (in the namespace, or in all with -A):
   list  jobs
@@ -106,9 +107,12 @@ pub(crate) struct JobRow {
     pub(crate) why: String,
     /// The resource and name, as kubectl prints them.
     pub(crate) resource: String,
-    /// True if the job is known from the history alone.
+    /// True if the cluster was read and lacks the job.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_deleted: bool,
+    /// True if the job is known from the history alone.
+    #[serde(skip)]
+    pub(crate) is_of_history: bool,
     #[serde(skip)]
     pub(crate) uid: String,
     #[serde(skip)]
@@ -133,17 +137,26 @@ impl JobRow {
             why: job.why(),
             resource: job.resource_name(),
             is_deleted: false,
+            is_of_history: false,
             uid: job.uid().to_owned(),
             age_seconds: job.age(now),
         }
     }
 
     /// Returns the row of a job in the history.
-    pub(crate) fn of_summary(job: &Summary, resource: &ApiResource, now: Timestamp) -> Self {
+    pub(crate) fn of_summary(job: &Summary, kind: &Kind, now: Timestamp) -> Self {
         let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs().max(0);
         let ended = job.finished_at.unwrap_or(job.observed_at);
+        // A story has the roles in lower case.
+        let name = |slug: &str| {
+            let mut roles = kind.framework.roles.iter().map(|role| role.name);
+            roles
+                .find(|name| name.eq_ignore_ascii_case(slug))
+                .unwrap_or(slug)
+                .to_owned()
+        };
         let role = |role: &RoleSummary| RoleCount {
-            role: role.role.clone(),
+            role: name(&role.role),
             ready: 0,
             replicas: role.replicas,
             succeeded: role.succeeded,
@@ -162,8 +175,9 @@ impl JobRow {
             finished: job.finished_at,
             duration_seconds: job.started_at.map(|start| seconds(start, ended)),
             why: job.why.clone(),
-            resource: resource_name(resource, &job.name),
+            resource: resource_name(&kind.resource, &job.name),
             is_deleted: true,
+            is_of_history: true,
             uid: job.uid.clone(),
             age_seconds: Some(seconds(job.created_at, now)),
         }
@@ -249,7 +263,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     if wanted.is_empty() {
         wanted = kinds.to_vec();
     }
-    let (jobs, denied, listed, namespace) = connect(&arguments.connection, async |connection| {
+    let read = connect(&arguments.connection, async |connection| {
         let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
         let (jobs, denied) = observe::list(
             &connection.client,
@@ -263,11 +277,27 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             None => Listed::default(),
         };
         Ok((jobs, denied, listed, namespace.map(str::to_owned)))
-    })?;
+    });
+    let is_read = read.is_ok();
+    let (jobs, denied, listed, namespace) = match read {
+        Ok(read) => read,
+        Err(failure) => {
+            let namespace = (!arguments.all_namespaces).then(|| namespace(&arguments.connection));
+            let Some(listed) = arguments.history.list_directory(namespace.as_deref())? else {
+                return Err(failure);
+            };
+            let cause = failure.to_string();
+            note(&format!(
+                "only the history is listed, because the cluster cannot be read: {}",
+                cause.trim_start_matches("error: ")
+            ));
+            (Vec::new(), Vec::new(), listed, namespace)
+        }
+    };
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
     history::report_problems(&listed.problems);
-    rows.extend(deleted(&listed.jobs, &wanted, &rows, now));
+    rows.extend(deleted(&listed.jobs, &wanted, &rows, is_read, now));
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
     }
@@ -310,17 +340,23 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rows of the finished jobs of these kinds that are not among `current`.
+/// Returns the rows of the finished jobs of these kinds that are not among `current`, the jobs of the cluster if it was
+/// read.
 pub(super) fn deleted(
     finished: &[Summary],
     kinds: &[Arc<Kind>],
     current: &[JobRow],
+    is_read: bool,
     now: Timestamp,
 ) -> Vec<JobRow> {
     let current: BTreeSet<&str> = current.iter().map(|row| row.uid.as_str()).collect();
     let row = |job: &Summary| {
         let kind = kinds.iter().find(|kind| kind.name() == job.kind)?;
-        (!current.contains(job.uid.as_str())).then(|| JobRow::of_summary(job, &kind.resource, now))
+        let row = JobRow::of_summary(job, kind, now);
+        (!current.contains(job.uid.as_str())).then_some(JobRow {
+            is_deleted: is_read,
+            ..row
+        })
     };
     finished.iter().filter_map(row).collect()
 }

@@ -129,7 +129,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             );
         }
         let selection = Selection::new(arguments, &observed.job)?;
-        match arguments.follow {
+        let has_ended = observed.job.status.is_finished() && observed.pods.is_empty();
+        match arguments.follow && !has_ended {
             true => follow::follow(arguments, &connection, observed, &selection).await,
             false => print(arguments, &connection, &observed, &selection).await,
         }
@@ -155,7 +156,8 @@ async fn print(
     };
     let wanted: Vec<Source> = all.iter().filter(is_wanted).cloned().collect();
     if wanted.is_empty() {
-        bail!("{}", none(arguments, observed, &all));
+        let previous = arguments.previous && !all.is_empty();
+        bail!("{}", none(arguments.failed, previous, observed));
     }
     let painter = Painter::new(
         wanted.iter().map(|source| source.replica.as_str()),
@@ -207,19 +209,34 @@ async fn print(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the reason that a log is missing.
-fn none(arguments: &Args, observed: &ObservedJob, all: &[Source]) -> String {
-    let argument = observed.job.argument();
-    if arguments.failed && !observed.pods.is_empty() {
-        let cause = observed.job.status.failure.as_ref();
-        let cause = cause.map(|cause| format!(" The last failure: {} {}", cause.summary, cause.message));
-        let cause = cause.unwrap_or_default();
-        return format!("no pod of a failed replica exists.{cause} See: kubectl training status {argument}");
+/// Returns the reason that a log is missing. A log is deleted with its pod, but the status has the end of that of the last
+/// failure.
+/// `failed` selects the failed replicas, and `previous` runs before a restart, which no container has had.
+pub(super) fn none(failed: bool, previous: bool, observed: &ObservedJob) -> String {
+    let status = &observed.job.status;
+    let see = format!("kubectl training status {}", observed.job.argument());
+    let are_gone = observed.pods.is_empty() && (status.is_finished() || status.failure.is_some());
+    if are_gone || failed && !observed.pods.is_empty() {
+        let whose = match failed {
+            true => "no pod of a failed replica exists",
+            false => "no pod of the job exists",
+        };
+        let Some(cause) = &status.failure else {
+            return format!("{whose}, and a log is deleted with its pod; see: {see}");
+        };
+        let lines: Vec<&str> = [cause.summary.as_str(), cause.message.as_str()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
+        return format!(
+            "{whose}, and a log is deleted with its pod; the status has the last failure (see: {see}):\n{}",
+            lines.join("\n")
+        );
     }
-    if arguments.previous && !all.is_empty() {
+    if previous {
         return "no container was restarted by its kubelet; a replica that the operator restarts gets a new pod, and the \
                 log of the old pod is deleted with it"
             .to_owned();
     }
-    format!("no container of these replicas has started; see: kubectl training status {argument}")
+    format!("no container of these replicas has started; see: {see}")
 }

@@ -39,6 +39,8 @@ use jiff::SignedDuration;
 use kube::runtime::watcher;
 use training_job_controller::process::Program;
 
+pub(crate) use connection::Connection;
+pub(crate) use observe::find;
 pub(crate) use stored::StoredJob;
 
 use connection::ConnectionArgs;

@@ -89,7 +89,24 @@ pub(crate) async fn find(
     if let ([only], [_]) = (&missing[..], &target.kinds[..]) {
         bail!(NoSuchJob(unserved(&only.resource)));
     }
-    only(found, &target.name, namespace, StoredJob::argument)
+    if let (true, [named]) = (found.is_empty(), &target.kinds[..]) {
+        let others = kinds.iter().filter(|kind| kind.name() != named.name());
+        let read = join_all(others.cloned().map(get)).await;
+        let named_so = |(response, kind): (anyhow::Result<kube::Result<Option<_>>>, Arc<Kind>)| {
+            let exists = matches!(response, Ok(Ok(Some(_))));
+            exists.then(|| format!("{}/{}", kind.name(), target.name))
+        };
+        let others: Vec<String> = read.into_iter().filter_map(named_so).collect();
+        if !others.is_empty() {
+            let (noun, name) = (target.noun(), &target.name);
+            let text = format!(
+                "no {noun} {name:?} in namespace {namespace}; did you mean {}?",
+                others.join(" or ")
+            );
+            bail!(NoSuchJob(text));
+        }
+    }
+    only(found, &target, namespace, StoredJob::argument)
 }
 
 /// Returns the jobs of all kinds, by kind and name, and the kinds that the user may not list. Kinds that are not

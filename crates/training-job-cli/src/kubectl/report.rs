@@ -97,7 +97,15 @@ const MAX_REQUESTS: usize = 32;
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let story = match current(arguments, kinds) {
-        Err(failure) if arguments.history.is_selected() => earlier(arguments, kinds)?.ok_or(failure)?,
+        Err(failure) if arguments.history.is_selected() => {
+            let cause = failure.to_string();
+            let story = earlier(arguments, kinds)?.ok_or(failure)?;
+            note(&format!(
+                "the story is from the history: {}",
+                cause.trim_start_matches("error: ")
+            ));
+            story
+        }
         current => current?,
     };
     let text = match arguments.output {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use training_job::api::labels::queue;
 use training_job::api::{ConditionType, JobStatus};
+use training_job::nearest;
 
 use super::stored::StoredJob;
 
@@ -28,9 +29,11 @@ pub(super) fn state_of_argument(name: &str) -> Result<String, String> {
         .chain(STATES.iter().rev().map(|state| state.as_str()))
         .collect();
     let known = all.iter().find(|state| state.eq_ignore_ascii_case(name));
-    known
-        .map(|state| (*state).to_owned())
-        .ok_or_else(|| format!("must be one of {}", all.join(", ")))
+    known.map(|state| (*state).to_owned()).ok_or_else(|| {
+        let near = nearest(name, all.iter().copied());
+        let near = near.map(|state| format!("did you mean {state}? "));
+        format!("{}must be one of {}", near.unwrap_or_default(), all.join(", "))
+    })
 }
 
 /// The numbers of a role's replicas.
@@ -154,5 +157,22 @@ fn condition_text(status: &JobStatus, type_: ConditionType) -> String {
     match condition.message.lines().next() {
         Some(line) if !line.is_empty() => line.to_owned(),
         _ => condition.reason.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::state_of_argument;
+
+    #[test]
+    fn a_misspelled_state_has_a_suggestion() {
+        assert_eq!(state_of_argument("failed").unwrap(), "Failed");
+        let error = state_of_argument("Fialed").unwrap_err();
+        assert!(
+            error.starts_with("did you mean Failed? must be one of New, "),
+            "{error}"
+        );
+        let error = state_of_argument("x").unwrap_err();
+        assert!(error.starts_with("must be one of New, "), "{error}");
     }
 }

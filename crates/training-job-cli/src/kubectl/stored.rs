@@ -9,6 +9,7 @@ use training_job::FieldErrors;
 use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
 
+use crate::check::Job;
 use crate::kinds::Kind;
 
 use super::outline::Outline;
@@ -41,6 +42,15 @@ impl StoredJob {
             status,
             outline,
         }
+    }
+
+    /// Returns the job for the commands that check jobs.
+    ///
+    /// # Errors
+    /// The job is invalid.
+    pub(crate) fn checked(&self) -> anyhow::Result<Job> {
+        let origin = format!("{} {}/{}", self.kind.name(), self.namespace(), self.name());
+        Job::stored(self.kind.clone(), &self.object, origin)
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -38,6 +38,14 @@ impl Target {
             name: name.to_owned(),
         })
     }
+
+    /// Returns the kind, if the argument names it, or `job`.
+    pub(super) fn noun(&self) -> &str {
+        match &self.kinds[..] {
+            [only] => only.name(),
+            _ => "job",
+        }
+    }
 }
 
 /// The error for a job that does not exist.
@@ -58,14 +66,16 @@ impl std::error::Error for NoSuchJob {}
 /// The job does not exist, or several jobs have the name.
 pub(crate) fn only<T>(
     mut found: Vec<T>,
-    name: &str,
+    target: &Target,
     namespace: &str,
     title: impl Fn(&T) -> String,
 ) -> anyhow::Result<T> {
+    let name = &target.name;
     match (found.pop(), &found[..]) {
         (None, _) => bail!(NoSuchJob(format!(
-            "no job {name:?} in namespace {namespace}; list the jobs with: kubectl training list --namespace {namespace}, \
-             or those of all namespaces with -A"
+            "no {} {name:?} in namespace {namespace}; list the jobs with: kubectl training list --namespace {namespace}, \
+             or those of all namespaces with -A",
+            target.noun()
         ))),
         (Some(only), []) => Ok(only),
         (Some(last), others) => {

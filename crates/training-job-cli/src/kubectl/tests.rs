@@ -15,7 +15,7 @@ use super::status::{StatusView, tree};
 use super::stored::StoredJob;
 use super::target::{Target, only};
 use super::wait::State;
-use super::{describe, events, top};
+use super::{describe, events, logs, top};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
@@ -342,6 +342,30 @@ fn pods_that_may_not_be_listed_are_not_counted_as_none() {
 }
 
 #[test]
+fn a_log_that_is_gone_with_its_pod_has_its_end_in_the_status() {
+    let observed = observed(failed(), Vec::new());
+    let text = status(&observed);
+    let next = "The job has ended, and none of its pods is left. Logs are deleted with their pods; the root cause has the end of \
+                one.";
+    assert!(text.contains(next) && !text.contains("training logs"), "{text}");
+    let end = ", and a log is deleted with its pod; the status has the last failure (see: kubectl training status \
+               MXJob/broken):\nworker-1: exit 137 (OOMKilled)\nstep 40/1000 loss=0.53\nKilled";
+    assert_eq!(
+        logs::none(true, false, &observed),
+        format!("no pod of a failed replica exists{end}")
+    );
+    assert_eq!(
+        logs::none(false, false, &observed),
+        format!("no pod of the job exists{end}")
+    );
+    let waits = logs::none(true, false, &super::tests::observed(waiting(), Vec::new()));
+    assert_eq!(
+        waits,
+        "no container of these replicas has started; see: kubectl training status MXJob/waits"
+    );
+}
+
+#[test]
 fn a_long_reason_keeps_its_beginning() {
     let mut waiting = observed(waiting(), of_all("waits", &unschedulable()));
     waiting.job.status.waiting_reason = format!("violates PodSecurity {}", "x".repeat(1_000));
@@ -464,15 +488,16 @@ fn a_wait_ends_when_its_state_is_reached_or_cannot_be() {
 #[test]
 fn two_jobs_of_a_name_are_listed() {
     let title = |kind: &&str| format!("{kind}/train");
-    assert_eq!(only(vec!["MXJob"], "train", "ml", title).unwrap(), "MXJob");
-    let error = only(vec!["MXJob", "PyTorchJob"], "train", "ml", title).unwrap_err();
+    let target = Target::parse("train", &kinds()).unwrap();
+    assert_eq!(only(vec!["MXJob"], &target, "ml", title).unwrap(), "MXJob");
+    let error = only(vec!["MXJob", "PyTorchJob"], &target, "ml", title).unwrap_err();
     assert!(
         error
             .to_string()
             .ends_with("use one of MXJob/train, PyTorchJob/train"),
         "{error}"
     );
-    let error = only(Vec::<&str>::new(), "train", "ml", title).unwrap_err();
+    let error = only(Vec::<&str>::new(), &target, "ml", title).unwrap_err();
     assert!(
         error.to_string().contains("kubectl training list --namespace ml"),
         "{error}"

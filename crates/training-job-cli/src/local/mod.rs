@@ -118,6 +118,11 @@ fn check_usage(arguments: &run::Args) -> Result<(), Failure> {
         words.collect::<Vec<_>>().join(" ")
     };
     let problem = match (&arguments.kind, &arguments.files[..], &arguments.command[..]) {
+        _ if arguments.watch => {
+            "--watch is not supported, because no job is run again when a file changes; end the run with Ctrl-C, and \
+             start it again"
+                .to_owned()
+        }
         (Some(kind), [], []) => {
             format!(
                 "--kind must have a command; write: {} local run --kind {kind} -- <COMMAND>",

@@ -48,7 +48,16 @@ pub(crate) struct Demand {
     replicas: usize,
     #[serde(serialize_with = "as_quantities")]
     requests: Amounts,
+    #[serde(serialize_with = "as_number")]
     gpus: f64,
+}
+
+/// Serializes a whole number without a decimal point.
+fn as_number<S: serde::Serializer>(n: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    match format!("{n}").parse::<u64>() {
+        Ok(whole) => serializer.serialize_u64(whole),
+        Err(_) => serializer.serialize_f64(*n),
+    }
 }
 
 type Amounts = BTreeMap<String, f64>;

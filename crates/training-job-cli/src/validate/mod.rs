@@ -121,7 +121,13 @@ fn print_text(checked: &Checked) -> Result<(), Failure> {
 
 pub(crate) fn json(checked: &Checked) -> Value {
     let findings: Vec<_> = checked.findings.iter().map(finding).collect();
-    json!({"goodJobs": checked.jobs.len() + checked.embedded_jobs, "findings": findings})
+    let count = |severity| checked.findings.iter().filter(|f| f.severity == severity).count();
+    json!({
+        "goodJobs": checked.jobs.len() + checked.embedded_jobs,
+        "errors": count(Severity::Error),
+        "warnings": count(Severity::Warning),
+        "findings": findings,
+    })
 }
 
 fn finding(finding: &Finding) -> Value {

@@ -31,7 +31,7 @@ pub struct Flags {
     pub kubeconfig: Option<PathBuf>,
 
     /// Run only the jobs of this namespace [default: all namespaces].
-    #[arg(long, env = "KUBEFLOW_NAMESPACE", value_name = "NAME")]
+    #[arg(long, env = "KUBEFLOW_NAMESPACE", value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
 
     /// Kinds of job to run; all if empty.
@@ -254,6 +254,14 @@ fn domain(text: &str) -> Result<String, String> {
     match kube_schema::names::subdomain(text) {
         None => Ok(text.to_owned()),
         Some(_) => Err("must be a DNS domain such as cluster.local".to_owned()),
+    }
+}
+
+/// Parses the name of a namespace; an empty one stands for all namespaces, as in the Go operator.
+fn namespace(text: &str) -> Result<String, String> {
+    match text.is_empty() || kube_schema::names::label_1123(text).is_none() {
+        true => Ok(text.to_owned()),
+        false => Err("must be the name of a namespace: lower-case letters, digits and -".to_owned()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use rustix::process::Signal;
+use serde_json::json;
 use training_job_testbed::cluster::{Background, ControlPlane, Output, Program};
 
 /// A local cluster, and the real API server that runs kubectl.
@@ -94,6 +95,69 @@ const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t
         {"name": "a", "image": "none", "command": ["/bin/sh", "-c",
             "echo one; echo two; echo three >&2; until [ -e GATE ]; do sleep 0.1; done; echo last"]},
         {"name": "b", "image": "none", "command": ["/bin/echo", "other"]}]}}"#;
+
+/// Each failure of the job is a warning of the operator, which the lines about the pods show already.
+#[tokio::test]
+async fn a_smoke_test_that_fails_prints_the_cause_first_and_the_cluster_prints_no_log_lines() {
+    let local = Local::start("local-smoke").await;
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "broken"},
+        "spec": {"runPolicy": {"backoffLimit": 1}, "pytorchReplicaSpecs": {"Worker": {
+            "restartPolicy": "ExitCode",
+            "template": {"spec": {"containers": [{"name": "pytorch", "image": "none", "command": [
+                "/bin/sh", "-c", "echo 'ValueError: bad' >&2; exit 3",
+            ]}]}},
+        }}},
+    });
+    let file = local.real.directory().join("smoke.yaml");
+    std::fs::write(&file, job.to_string()).unwrap();
+    let program = async |arguments: &[&str]| {
+        let program = Program::new(env!("CARGO_BIN_EXE_training-operator"));
+        let program = program
+            .args(arguments)
+            .args(["--kubeconfig"])
+            .args([&local.kubeconfig]);
+        let run = local.real.spawn(program);
+        (run.exit_code().await, run.text())
+    };
+    let test = [
+        "smoke-test",
+        file.to_str().unwrap(),
+        "--namespace",
+        &local.namespace,
+    ];
+    for keeps in [false, true] {
+        let flag: &[&str] = if keeps { &["--keep-failed"] } else { &[] };
+        let (code, text) = program(&[&test[..], flag].concat()).await;
+        assert_eq!(code, 1, "{text}");
+        let at = |line: &str| text.find(line).unwrap_or_else(|| panic!("{line}: {text}"));
+        assert!(
+            at("cause: worker-0: exit 3\n") < at("  ValueError: bad\n"),
+            "{text}"
+        );
+        assert!(at("  ValueError: bad\n") < at("Failed: "), "{text}");
+        let jobs = local.run(&["get", "pytorchjobs", "--output=name"]).await;
+        let kept = if keeps {
+            "pytorchjob.kubeflow.org/broken\n"
+        } else {
+            ""
+        };
+        assert_eq!(jobs, kept);
+        at(match keeps {
+            false => "the job is deleted; --keep-failed keeps it and its pods",
+            true => "the job is kept; delete it with: kubectl delete pytorchjobs broken --namespace ",
+        });
+    }
+    let (code, text) = program(&["doctor"]).await;
+    assert_eq!(code, 0, "{text}");
+    let printed = local.cluster.text();
+    assert!(printed.contains("ValueError: bad"), "{printed}");
+    assert!(
+        !printed.contains("WARN") && !printed.contains("training_job_"),
+        "{printed}"
+    );
+    local.stop().await;
+}
 
 #[tokio::test]
 async fn output_is_read_and_commands_run_in_pods() {

@@ -59,6 +59,10 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
             &["--leader-election-id="],
             "--leader-election-id must not be empty",
         ),
+        (
+            &["--namespace=Foo_Bar"],
+            "'--namespace <NAME>': must be the name of a namespace: ",
+        ),
         (&["--no-such-flag"], "unexpected argument '--no-such-flag'"),
     ];
     for (flags, message) in usage {

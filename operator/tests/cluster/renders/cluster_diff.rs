@@ -93,21 +93,22 @@ async fn what_runs_is_compared_with_what_is_to_be() {
         ];
         run(&arguments)
     };
-    let stored = explain("mxjobs/spirals");
-    assert_eq!((stored.code, stored.stderr.as_str()), (Some(0), ""));
     let of_file = run(&["explain", FILE]).stdout;
     let of_file = of_file.replace("MXJob spirals", &format!("MXJob {namespace}/spirals"));
-    assert_eq!(stored.stdout, of_file);
+    for job in ["mxjobs/spirals", "spirals"] {
+        let stored = explain(job);
+        assert_eq!((stored.code, stored.stderr.as_str()), (Some(0), ""));
+        assert_eq!(stored.stdout, of_file);
+    }
     for (job, error) in [
-        ("spirals", "must be KIND/NAME"),
+        ("mxjob/a/b", "must be NAME or KIND/NAME"),
         (
             "deployment/spirals",
-            "unknown kind deployment; use one of MXJob, ",
+            "unknown kind \"deployment\"; use one of MXJob, ",
         ),
-        (
-            "mxjob/other",
-            "/other does not exist; list the jobs with: kubectl get mxjobs",
-        ),
+        ("mxjob/other", "no MXJob \"other\" in namespace "),
+        ("pytorchjob/spirals", "no PyTorchJob \"spirals\" in namespace "),
+        ("pytorchjob/spirals", "; did you mean MXJob/spirals?"),
         ("mpijob/other", unserved),
     ] {
         let missing = explain(job);

@@ -1,4 +1,4 @@
-//! Compares the found conditions of success with the plans of random jobs.
+//! Compares the found conditions of success, and the consequences of exit codes, with the plans of random jobs.
 
 use super::*;
 
@@ -67,6 +67,28 @@ fn compare<J: TrainingJob>(object: &Value, ended: &[u32]) {
     assert_eq!(success.holds(&ended), planned, "{success:?} {ended:?} {object}");
 }
 
+/// Compares the listed consequence of an exit code with the plan.
+fn compare_code<J: TrainingJob>(object: &Value, code: i32) {
+    let settings = Settings::default();
+    let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap();
+    let Ok(timeline) = timeline::<J>(object, version, &settings) else {
+        return;
+    };
+    let typed: J = decode(object).unwrap();
+    let valid = validate(&typed, &settings).unwrap();
+    let mut run = DryRun::<J>::new(object, &settings);
+    run.run_until_idle().unwrap();
+    let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
+    for (role, found) in roles.zip(&timeline.roles) {
+        let (incident, pod) = (Incident::Exit(code), role.pod_name(0));
+        let retries = (role.name(), valid.job.retries(role));
+        let planned = run.consequence(incident, &pod, retries, &valid.policy).unwrap();
+        let mut listed = found.incidents.iter();
+        let listed = listed.find(|(listed, _)| *listed == incident).unwrap();
+        assert_eq!(listed.1, planned, "{} {code} {object}", found.name);
+    }
+}
+
 #[derive(Debug)]
 struct RandomJob {
     replicas: Vec<u32>,
@@ -77,6 +99,9 @@ struct RandomJob {
     all_workers: bool,
     tunes: bool,
     ended: Vec<u32>,
+    /// The exit codes of a failure policy.
+    ruled: Option<Vec<i32>>,
+    code: i32,
 }
 
 fn check_random_job<J: TrainingJob>(random: &RandomJob) {
@@ -99,6 +124,13 @@ fn check_random_job<J: TrainingJob>(random: &RandomJob) {
         _ => {}
     }
     let object = job::<J>(&random.replicas, &random.policies, &more);
+    if let Some(values) = &random.ruled {
+        more["runPolicy"]["failurePolicy"] = json!({"rules": [
+            {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": values}},
+            {"action": "Ignore", "onExitCodes": {"values": [1, 137, 255]}},
+        ]});
+    }
+    compare_code::<J>(&job::<J>(&random.replicas, &random.policies, &more), random.code);
     compare::<J>(&object, &random.ended);
 }
 
@@ -118,6 +150,8 @@ proptest! {
         all_workers: bool,
         tunes: bool,
         ended in prop::collection::vec(0_u32..2, 24),
+        ruled in prop::option::of(prop::collection::vec(1..=255, 1..4)),
+        code in 1..=255,
         other in prop::sample::select(vec![
             check_random_job::<MXJob> as fn(&RandomJob),
             check_random_job::<XGBoostJob>,
@@ -128,7 +162,7 @@ proptest! {
             check_random_job::<MxJob>,
         ]),
     ) {
-        let random = RandomJob { replicas, policies, operator, named, is_elastic, all_workers, tunes, ended };
+        let random = RandomJob { replicas, policies, operator, named, is_elastic, all_workers, tunes, ended, ruled, code };
         check_random_job::<TFJob>(&random);
         check_random_job::<PyTorchJob>(&random);
         other(&random);

@@ -1,12 +1,12 @@
 //! Sentences about what happens next to a job (pure).
 
 use jiff::{SignedDuration, Timestamp};
-use training_job::api::{CleanPodPolicy, ConditionType};
+use training_job::api::CleanPodPolicy;
 
 use crate::duration::short_time;
 use crate::kubectl::job_events::event_time;
 use crate::kubectl::observe::ObservedJob;
-use crate::kubectl::replicas::{ReplicaState, RoleView};
+use crate::kubectl::replicas::{ReplicaState, ReplicaView, RoleView};
 use crate::kubectl::stored::StoredJob;
 
 /// Returns the sentences, the most important first.
@@ -55,13 +55,17 @@ fn ended(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
         CleanPodPolicy::Running => "deletes pods that still run, and keeps the others",
         CleanPodPolicy::None | CleanPodPolicy::Other(_) => "keeps all pods",
     });
-    if let Some(kept) = kept {
-        let left = match observed.is_forbidden("pods") {
-            true => String::new(),
-            false => format!(" ({pods} left)"),
-        };
-        all.push(format!("The job has ended; cleanPodPolicy {kept}{left}."));
-    }
+    let lost = match &job.status.failure {
+        Some(failure) if !failure.message.is_empty() => "; the root cause has the end of one",
+        _ => "",
+    };
+    all.extend(kept.map(|kept| match pods {
+        _ if observed.is_forbidden("pods") => format!("The job has ended; cleanPodPolicy {kept}."),
+        0 => format!(
+            "The job has ended, and none of its pods is left. Logs are deleted with their pods{lost}."
+        ),
+        left => format!("The job has ended; cleanPodPolicy {kept} ({left} left)."),
+    }));
     let end = job.status.completion_time.as_ref().map(|time| time.0);
     let ttl = policy.and_then(|policy| policy.ttl_seconds);
     let at = end
@@ -76,7 +80,11 @@ fn ended(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
             all.push("The job stays until it is deleted; spec has no ttlSecondsAfterFinished.".to_owned())
         }
     }
-    if job.status.is(ConditionType::Failed) && pods > 0 {
+    let mut replicas = roles.iter().flat_map(|role| &role.replicas);
+    let has_failed = |replica: &ReplicaView| {
+        replica.state == ReplicaState::Failed || replica.exit_code.is_some_and(|code| code != 0)
+    };
+    if replicas.any(has_failed) {
         all.push(format!(
             "The logs of failed replicas: kubectl training logs {} --failed",
             job.argument()

@@ -68,6 +68,7 @@ mod tests {
             why: why.to_owned(),
             resource: String::new(),
             is_deleted: false,
+            is_of_history: false,
             uid: String::new(),
             age_seconds: None,
         }

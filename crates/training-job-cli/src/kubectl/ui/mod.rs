@@ -30,7 +30,7 @@ use crate::exit::Failure;
 use crate::kinds::Kinds;
 use crate::write;
 
-use super::connection::{ConnectionArgs, connect};
+use super::connection::{Connection, ConnectionArgs, connect, connect_if_configured};
 use super::help;
 use super::history::HistoryArgs;
 
@@ -66,7 +66,7 @@ With --history-of-operator (in its namespace):
   get, create  pods/exec
 
 Exit codes:
-  2    a cluster that is not configured, a port that is not free, or bad usage
+  2    a cluster that is not configured, unless --history is set; a port that is not free, or bad usage
   130  ended by Ctrl-C";
 
 /// Show jobs, their stories and logs in a browser.
@@ -86,7 +86,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
-    connect(&arguments.connection, async |connection| {
+    let serve = async |connection: Connection| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).await;
         let listener = listener.with_context(|| format!("--port {}", arguments.port))?;
         let access = Access::new(listener.local_addr()?.port())?;
@@ -101,5 +101,9 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             () = server::serve(&listener, access, views) => Ok(ExitCode::SUCCESS),
             _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(130)),
         }
-    })
+    };
+    match arguments.history.needs_cluster() {
+        true => connect(&arguments.connection, serve),
+        false => connect_if_configured(&arguments.connection, serve),
+    }
 }

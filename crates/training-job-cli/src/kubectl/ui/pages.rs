@@ -103,7 +103,7 @@ fn form(list: &ListPage<'_>) -> Markup {
 /// Returns the address of a job's story.
 pub(super) fn address(row: &JobRow) -> String {
     let address = format!("/job/{}/{}/{}", row.namespace, row.kind, row.name);
-    match row.is_deleted {
+    match row.is_of_history {
         true => {
             let uid: String = form_urlencoded::byte_serialize(row.uid.as_bytes()).collect();
             format!("{address}?uid={uid}")

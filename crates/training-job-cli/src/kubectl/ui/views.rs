@@ -10,6 +10,7 @@ use training_job_story::{Site, Story, site_html};
 
 use crate::call_error::is_unserved;
 use crate::cluster::with_timeout;
+use crate::exit::Failure;
 use crate::kinds::{Kind, Kinds};
 use crate::kubectl::connection::Connection;
 use crate::kubectl::history::{History, Sought};
@@ -69,10 +70,19 @@ impl Views {
 
     /// Returns the jobs of a namespace or of all, and sentences about what is lacking.
     async fn rows(&self, namespace: Option<&str>) -> anyhow::Result<(Vec<JobRow>, Vec<String>)> {
-        let (jobs, denied) = list_allowed(&self.client, namespace, None, &self.kinds).await?;
+        let mut notes = Vec::new();
+        let mut is_read = true;
+        let (jobs, denied) = match list_allowed(&self.client, namespace, None, &self.kinds).await {
+            Err(error) if self.history.is_some() => {
+                let text = Failure::of_error("The cluster cannot be read", &error);
+                notes.push(format!("{text}. Only the history is shown."));
+                is_read = false;
+                Default::default()
+            }
+            listed => listed?,
+        };
         let now = Timestamp::now();
         let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
-        let mut notes = Vec::new();
         if !denied.is_empty() {
             let place = match namespace {
                 Some(namespace) => format!("in namespace {namespace}"),
@@ -85,7 +95,7 @@ impl Views {
         }
         match self.finished(namespace).await {
             Ok(found) => {
-                rows.extend(deleted(&found.jobs, &self.kinds, &rows, now));
+                rows.extend(deleted(&found.jobs, &self.kinds, &rows, is_read, now));
                 if !found.problems.is_empty() {
                     let count = found.problems.len();
                     notes.push(format!("{count} files of the history are not stories."));
@@ -138,7 +148,15 @@ impl Views {
             };
         }
         match self.earlier(&kind, key, uid).await {
-            Ok(Some(story)) => return ended(&story),
+            Ok(Some(story)) => {
+                let note = match current {
+                    Ok(_) => "This job was deleted. Its story is from the history.",
+                    Err(_) => {
+                        "The cluster cannot be read. This is the latest story in the history; the job may still exist."
+                    }
+                };
+                return ended(&story, note);
+            }
             Ok(None) => {}
             Err(error) => {
                 return Page::problem(500, "The history cannot be read", &format!("{error:#}"));
@@ -239,10 +257,9 @@ fn live(story: &Story, key: &JobKey, notes: &[String]) -> Page {
     }
 }
 
-fn ended(story: &Story) -> Page {
-    let note = "This job was deleted. Its story is from the history.".to_owned();
+fn ended(story: &Story, note: &str) -> Page {
     let site = Site {
-        notes: &[note],
+        notes: &[note.to_owned()],
         ..SITE
     };
     Page {

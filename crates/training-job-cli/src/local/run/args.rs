@@ -87,6 +87,10 @@ pub struct Args {
     #[arg(short, long)]
     pub verbose: bool,
 
+    /// Rejected; without it, clap would suggest --path.
+    #[arg(long, hide = true)]
+    pub(crate) watch: bool,
+
     /// The command of the job that --kind makes
     #[arg(value_name = "COMMAND", last = true, requires = "kind")]
     pub(crate) command: Vec<String>,

@@ -92,6 +92,10 @@ async fn a_job_is_suspended_resumed_restarted_and_scaled() {
     let unknown = run(&stage, &["scale", "spirals", "--role", "master=3"]).await;
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("use one of"), "{}", unknown.stderr);
+    let twice = ["scale", "spirals", "--role", "worker=3", "--role", "Worker=4"];
+    let twice = run(&stage, &twice).await;
+    let problem = "--role: worker has the numbers 3 and 4; keep one of them";
+    assert!(twice.code == 2 && twice.stderr.contains(problem), "{twice:?}");
 
     let late = run(&stage, &["wait", "spirals", "--timeout", "1ms"]).await;
     assert_eq!(late.code, 1, "{late:?}");
@@ -117,10 +121,15 @@ async fn a_job_is_suspended_resumed_restarted_and_scaled() {
     run(&stage, &["wait", "spirals", "--for", "finished"])
         .await
         .success();
-    let refused = run(&stage, &["suspend", "spirals"]).await;
-    assert!(
-        refused.code == 2 && refused.stderr.contains("has ended (Failed)"),
-        "{refused:?}"
-    );
+    for change in [
+        &["suspend", "spirals"][..],
+        &["scale", "spirals", "--role", "worker=5"],
+    ] {
+        let refused = run(&stage, change).await;
+        assert!(
+            refused.code == 2 && refused.stderr.contains("has ended (Failed)"),
+            "{refused:?}"
+        );
+    }
     assert_eq!(stage.operator.ended(), None);
 }

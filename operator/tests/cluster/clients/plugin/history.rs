@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use training_job::api::ConditionType;
 
-use super::run_as;
+use super::{run_as, without_cluster};
 use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
 
@@ -43,7 +43,7 @@ async fn a_deleted_job_is_listed_and_reported() {
         .collect();
     assert_eq!(lines.len(), 2, "{text}");
     assert_eq!(lines[0], "KIND NAME STATE READY RESTARTS AGE DURATION WHY");
-    let row = "MXJob train Failed scheduler 0/1, worker 0/2 (1 failed) 0";
+    let row = "MXJob train Failed Scheduler 0/1, Worker 0/2 (1 failed) 0";
     assert!(lines[1].starts_with(row), "{text}");
     assert!(lines[1].ends_with("worker-1: exit 3"), "{text}");
     let json = run(&[&list[..], &["-o", "json"]].concat()).await.success();
@@ -63,6 +63,17 @@ async fn a_deleted_job_is_listed_and_reported() {
     let page = run(&["report", "train", "--history", directory]).await.success();
     assert!(page.contains("<title>MXJob train: Failed</title>"), "{page}");
     assert!(page.contains("worker-1: exit 3"), "{page}");
+    for kubeconfig in without_cluster(stage.cluster) {
+        let arguments = [&list[..], &["-n", &stage.namespace, "-o", "json"]].concat();
+        let unread = run_as(stage.cluster, &kubeconfig, &arguments).await;
+        let note = "only the history is listed, because the cluster cannot be read: ";
+        assert!(unread.stderr.contains(note), "{}", unread.stderr);
+        let unread: Value = serde_json::from_str(&unread.success()).unwrap();
+        assert_eq!(unread["jobs"][0]["name"], "train", "{unread}");
+        assert_eq!(unread["jobs"][0]["isDeleted"], Value::Null, "it may still exist");
+        let without = run_as(stage.cluster, &kubeconfig, &["list", "--finished"]).await;
+        assert_eq!(without.code, 2, "{}", without.stdout);
+    }
     for kind in ["mxjob", "tfjob"] {
         let named = format!("{kind}/train");
         let report = run(&["report", &named, "--history", directory, "-o", "json"]).await;

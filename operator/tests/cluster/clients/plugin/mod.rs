@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use training_job_testbed::cluster::{ControlPlane, Output};
 
 use super::stage::Stage;
@@ -48,6 +48,18 @@ pub(super) async fn run_as(cluster: &ControlPlane, kubeconfig: &Path, arguments:
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Returns a kubeconfig that does not exist, and one whose server does not.
+fn without_cluster(cluster: &ControlPlane) -> [PathBuf; 2] {
+    let [missing, unreachable] = ["missing", "unreachable"].map(|name| cluster.directory().join(name));
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": ""}}],
+    });
+    std::fs::write(&unreachable, text.to_string()).unwrap();
+    [missing, unreachable]
 }
 
 /// Runs the plugin as the administrator, in the namespace of the stage.

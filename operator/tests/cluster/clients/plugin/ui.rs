@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use training_job_testbed::cluster::{Background, ControlPlane, Program};
 
-use super::{json, links, until};
+use super::{json, links, until, without_cluster};
 use crate::clients::stage::Stage;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -200,6 +200,22 @@ async fn a_deleted_job_is_shown_from_the_history() {
     }
     let other = ui.get(&format!("{address}?uid=other")).await;
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
+
+    for kubeconfig in without_cluster(stage.cluster) {
+        let arguments = ["-n", &stage.namespace, "--history", history.to_str().unwrap()];
+        let ui = Ui::start(&stage, &kubeconfig, &arguments).await;
+        let list = ui.get("/").await;
+        let note = "Only the history is shown.";
+        assert!(
+            list.contains(note) && list.contains(&format!("?uid={uid}")),
+            "{list}"
+        );
+        assert!(!list.contains("(deleted)"), "{list}");
+        let page = ui.get(&address).await;
+        let note =
+            "The cluster cannot be read. This is the latest story in the history; the job may still exist.";
+        assert!(page.contains(note) && page.contains("worker-0: exit 3"), "{page}");
+    }
 }
 
 #[tokio::test]
