@@ -93,7 +93,7 @@ Rights (in the namespace):
 
 Exit codes:
   0  the job has these numbers of replicas, now or before
-  2  no such job or role, a number that the API server refuses, or bad usage";
+  2  no such job or role, a number that the API server refuses or that the kind derives from other fields, or bad usage";
 
 /// Suspend a job: its pods are deleted until it is resumed.
 #[derive(Debug, clap::Args)]
@@ -153,13 +153,7 @@ async fn set(
 ) -> anyhow::Result<(StoredJob, bool)> {
     for attempt in 1..=MAX_ATTEMPTS {
         let job = find(connection, kinds, argument).await?;
-        let mut object = job.object.clone();
-        let mut change = json!({});
-        for (path, value) in fields(&job)? {
-            let one = patch(&object, &path, value)?;
-            merge(&mut object, &one);
-            merge(&mut change, &one);
-        }
+        let (object, change) = changed(&job, fields(&job)?)?;
         if object == job.object {
             return Ok((job, false));
         }
@@ -179,6 +173,17 @@ async fn set(
         }
     }
     bail!("the job is changed by others all the time; try again")
+}
+
+/// Returns the object of a job with these values of fields, and the merge patch that sets them.
+fn changed(job: &StoredJob, fields: Vec<(String, Value)>) -> anyhow::Result<(Value, Value)> {
+    let (mut object, mut change) = (job.object.clone(), json!({}));
+    for (path, value) in fields {
+        let one = patch(&object, &path, value)?;
+        merge(&mut object, &one);
+        merge(&mut change, &one);
+    }
+    Ok((object, change))
 }
 
 fn outline(job: &StoredJob) -> anyhow::Result<&Outline> {
@@ -298,6 +303,47 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
     })
 }
 
+/// Returns the fields that give roles these numbers of replicas.
+///
+/// # Errors
+/// The job has no such role, or its kind derives the number of the role from other fields.
+pub(super) fn scaled_fields(
+    job: &StoredJob,
+    wanted: &BTreeMap<&str, u32>,
+) -> anyhow::Result<Vec<(String, Value)>> {
+    let roles = &outline(job)?.roles;
+    let mut fields = Vec::new();
+    for (slug, number) in wanted {
+        let Some(role) = roles.iter().find(|role| role.slug == *slug) else {
+            let known: Vec<&str> = roles.iter().map(|role| role.slug.as_str()).collect();
+            bail!(
+                "--role {slug}: {} has no such role; use one of {}",
+                job.argument(),
+                known.join(", ")
+            );
+        };
+        if role.replicas != *number {
+            fields.push((format!("{}.replicas", role.field), json!(number)));
+        }
+    }
+    let scaled = StoredJob::of_value(&job.kind, changed(job, fields.clone())?.0);
+    // The API server describes the errors of a job that would be invalid.
+    for role in scaled.outline.iter().flat_map(|outline| &outline.roles) {
+        if let Some(number) = wanted.get(&*role.slug).filter(|number| **number != role.replicas) {
+            bail!(
+                "--role {}={number}: {} derives this number from other fields, and {}.replicas has no effect; change those \
+                 fields with: kubectl edit {} --namespace {}",
+                role.slug,
+                job.kind.name(),
+                role.field,
+                job.resource_name(),
+                job.namespace()
+            );
+        }
+    }
+    Ok(fields)
+}
+
 pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let wanted: BTreeMap<&str, u32> = arguments
         .role
@@ -305,24 +351,7 @@ pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Fa
         .map(|(role, number)| (role.as_str(), *number))
         .collect();
     connect(&arguments.job.connection, async |connection| {
-        let fields = |job: &StoredJob| {
-            let roles = &outline(job)?.roles;
-            let mut fields = Vec::new();
-            for (slug, number) in &wanted {
-                let Some(role) = roles.iter().find(|role| role.slug == *slug) else {
-                    let known: Vec<&str> = roles.iter().map(|role| role.slug.as_str()).collect();
-                    bail!(
-                        "--role {slug}: {} has no such role; use one of {}",
-                        job.argument(),
-                        known.join(", ")
-                    );
-                };
-                if role.replicas != *number {
-                    fields.push((format!("{}.replicas", role.field), json!(number)));
-                }
-            }
-            Ok(fields)
-        };
+        let fields = |job: &StoredJob| scaled_fields(job, &wanted);
         let (job, is_changed) = set(&connection, kinds, &arguments.job.job, fields).await?;
         done(
             &job,
