@@ -183,7 +183,8 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
                 "container {name:?} of role {} must be a valid container name",
                 role.name
             ),
-            "pass a name of lower-case letters, digits and '-' to RoleDefinition::container",
+            "pass a name of lower-case letters, digits and '-' to RoleDefinition::container; for the first container, whatever \
+             its name, call Framework::first_container, and not RoleDefinition::container",
         );
     }
     if let Some(name) = role.service

@@ -97,6 +97,9 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     if shape == Some(Shape::Map) && named_by_role && framework.has_services() {
         roles::on_name_lengths(root, &framework);
     }
+    if !framework.names_replicas {
+        role_fields::on_name_lengths(root, &framework);
+    }
     let Some(spec) = property(root, "spec") else {
         return Ok(());
     };

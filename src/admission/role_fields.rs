@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrBool,
 };
-use kube_schema::names::DNS_1035;
+use kube_schema::names::{DNS_1035, MAX_LABEL_CHARS};
 
 use crate::api::MAX_REPLICAS;
 use crate::job::rule as cel;
@@ -67,6 +67,57 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     if let Some(replica_spec) = replica_spec {
         on_replica_spec(replica_spec, definition, framework);
     }
+}
+
+/// Adds the rule for the length of the names of services, for roles that have a field of their own. It applies to new jobs
+/// only: the status of an existing job must stay writable, and its roles cannot be compared at an acceptable cost.
+pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework) {
+    let ends: Vec<String> = framework.roles.iter().filter_map(longest_end).collect();
+    if ends.is_empty() {
+        return;
+    }
+    let longest = format!("self.metadata.name.size() + [{}].max()", ends.join(", "));
+    let rule = Rule::with_message_of(
+        format!("!has(self.spec) || oldSelf.hasValue() || {longest} <= {MAX_LABEL_CHARS}"),
+        |e| e.long_service("", "%d", "%d"),
+    );
+    let values = format!("[{longest}].map(n, [n, n - {MAX_LABEL_CHARS}])[0]");
+    add(root, rule.with_list(values).optional_old_self());
+}
+
+/// Returns CEL for the most characters that follow the job's name in the names of a role's services.
+fn longest_end(definition: &RoleDefinition) -> Option<String> {
+    let specs = format!(
+        "self.spec.{}",
+        definition.source.field().filter(|_| definition.has_service)?
+    );
+    // `-`, the name, `-`, and the index of the last replica.
+    let length = |name: &str, spec: &str| {
+        let replicas = format!("{spec}.?replicas.orValue(1)");
+        (
+            format!("{replicas} != 0"),
+            format!("{name} + 2 + string({replicas} - 1).size()"),
+        )
+    };
+    let of_each = |name: &str, spec: &str| {
+        let (counts, length) = length(name, spec);
+        (
+            format!("{specs}.exists(k, {counts})"),
+            format!("{specs}.map(k, {counts}, {length}).max()"),
+        )
+    };
+    let (counts, longest) = match definition.source {
+        RoleSource::List { key, .. } => of_each(&format!("k.{key}.size()"), "k"),
+        RoleSource::Map(_) => of_each("k.size()", &format!("{specs}[k]")),
+        RoleSource::Entry | RoleSource::Field(_) => match definition.service {
+            Some(end) => (
+                format!("{specs}.?replicas.orValue(1) != 0"),
+                (end.len() + 1).to_string(),
+            ),
+            None => length(&definition.name.len().to_string(), &specs),
+        },
+    };
+    Some(format!("(has({specs}) && {counts} ? {longest} : 0)"))
 }
 
 /// Adds a rule for each two fields with roles that users name: no name may be in both.

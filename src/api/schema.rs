@@ -151,10 +151,13 @@ pub fn tidy_definition(
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
     for version in &mut definition.spec.versions {
-        version
-            .additional_printer_columns
-            .get_or_insert_default()
-            .extend(shared_columns());
+        let columns = version.additional_printer_columns.get_or_insert_default();
+        let has_age = columns.iter().any(|column| column.name == "Age");
+        columns.extend(
+            shared_columns()
+                .into_iter()
+                .filter(|column| !has_age || column.name != "Age"),
+        );
         let schema = version
             .schema
             .as_mut()
@@ -214,8 +217,9 @@ fn joined(description: &str) -> String {
     text
 }
 
-/// Returns the columns of `kubectl get` that all kinds have. Those with priority 1 show with `-o wide`.
-fn shared_columns() -> [CustomResourceColumnDefinition; 6] {
+/// Returns the columns of `kubectl get` that all kinds have. Those with priority 1 show with `-o wide`. The age is the last
+/// one, as in other tables, unless the kind has this column itself.
+fn shared_columns() -> [CustomResourceColumnDefinition; 7] {
     [
         ("Ready", "string", ".status.ready", 0),
         ("Reason", "string", ".status.waitingReason", 0),
@@ -223,6 +227,7 @@ fn shared_columns() -> [CustomResourceColumnDefinition; 6] {
         ("Started", "date", ".status.startTime", 1),
         ("Finished", "date", ".status.completionTime", 1),
         ("Restarts", "integer", ".status.restartCount", 1),
+        ("Age", "date", ".metadata.creationTimestamp", 0),
     ]
     .map(
         |(name, type_, json_path, priority)| CustomResourceColumnDefinition {

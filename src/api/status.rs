@@ -56,8 +56,9 @@ pub struct JobStatus {
     )]
     pub ready: String,
 
-    /// Reason in one word why an active job waits: no replica runs, such as Unschedulable, or the API server refuses a
-    /// part of its objects, such as FailedCreatePod. An event of the job has the details.
+    /// Reason in one word why a job waits: no replica runs, such as Unschedulable, or the API server refuses to create,
+    /// patch or delete one of its objects, such as FailedCreatePod; the latter also in a job that runs or has ended. An
+    /// event of the job has the details.
     #[serde(
         default,
         skip_serializing_if = "String::is_empty",

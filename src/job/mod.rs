@@ -89,16 +89,21 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 ///
 /// # Calls
 ///
-/// | step | hooks |
-/// |---|---|
-/// | the definition is made | [`definition`](Self::definition), [`checks`](Self::checks) |
-/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`checks`](Self::checks), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
-/// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
-/// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) |
-/// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
-/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
-/// | the status is written | [`encode_status`](Self::encode_status) |
+/// The last column has the hooks that may read the job's status. The others are called offline, for jobs without a status,
+/// or their result is cached until the spec, the labels or the annotations change.
+///
+/// | step | hooks | may read the status |
+/// |---|---|---|
+/// | the definition is made | [`definition`](Self::definition), [`checks`](Self::checks) | – |
+/// | a job is read, in each reconcile and offline | [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`replica_names`](Self::replica_names) | `replica_specs`, for the number of replicas, and `run_policy` |
+/// | a job is validated, once for each version of its spec | [`env`](Self::env) (for its length), [`checks`](Self::checks), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) | none |
+/// | an offline review looks for likely mistakes | [`warn`](Self::warn) | none |
+/// | a first job is written | [`example`](Self::example) | – |
+/// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) | none |
+/// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) | `objects` |
+/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) | `env` and `customize`; a running pod keeps what it has |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
+/// | the status is written | [`encode_status`](Self::encode_status) | it gets the next status |
 ///
 /// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
 /// it.
@@ -129,7 +134,8 @@ pub trait TrainingJob:
     /// Returns the run policy. Required.
     ///
     /// Called on stored jobs, valid or not. The defaults of [`RunPolicy`] apply to unset fields. Negative numbers and
-    /// unknown words are field errors.
+    /// unknown words are field errors. A kind may change the user's policy, such as add rules to its
+    /// [`failure_policy`](RunPolicy::failure_policy): [`FailureAction`](crate::api::FailureAction) has their effects.
     fn run_policy(&self) -> RunPolicy;
 
     /// Returns the path of a field of the run policy, such as `backoffLimit`, for messages. Default:
@@ -155,6 +161,24 @@ pub trait TrainingJob:
     /// This is for a kind whose status has other or additional fields. [`status`](Self::status) must read a value that
     /// is equal to `status`, because the operator stores its state there. `topology` is `None` if the job is not valid.
     /// While the job is being deleted (see its metadata), its status may differ and is written once.
+    ///
+    /// Fields beside those of the shared status need one attribute, and clients that wait for a condition still find it:
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use training_job::api::JobStatus;
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct FarmStatus {
+    ///     #[serde(default)]
+    ///     phase: String,
+    ///     #[serde(flatten)]
+    ///     job: JobStatus,
+    /// }
+    ///
+    /// let status: FarmStatus = serde_json::from_str(r#"{"ready": "1/2"}"#).unwrap();
+    /// assert_eq!((status.job.ready.as_str(), status.phase.as_str()), ("1/2", ""));
+    /// ```
     ///
     /// # Errors
     /// If the status cannot be written as JSON.
@@ -278,8 +302,8 @@ pub trait TrainingJob:
     /// sets one. Default: only the replica.
     ///
     /// With any scope other than [`Replica`](RestartScope::Replica), the deletion of a pod and the restart of a
-    /// container by the kubelet are failures too, because processes of a collective cannot rejoin it. The result must
-    /// not depend on the job's status.
+    /// container by the kubelet are failures too, because processes of a collective cannot rejoin it. If the result depends
+    /// on the job's status, it applies to failures that are observed from then on.
     ///
     /// ```
     /// use training_job::{Role, Topology, api::RestartScope};
@@ -479,7 +503,8 @@ pub trait TrainingJob:
 
     /// Returns the index of the framework's container among the containers of a pod template. Default: the container
     /// that [`RoleDefinition::container`] or else [`Framework::main_container`] names. For a kind of
-    /// [`Framework::first_container`] whose role names none, it is the first container.
+    /// [`Framework::first_container`], it is the first container of the roles without a [`RoleDefinition::container`].
+    /// Neither name may be empty.
     ///
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///
@@ -544,6 +569,24 @@ pub trait TrainingJob:
     /// the pod and the cause in parentheses.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
+    }
+
+    /// Returns the fields that the spec of a first job needs beside replicas and templates, as JSON, for a kind with
+    /// required fields of its own. Default: none.
+    ///
+    /// The commands `new` and `local run --kind` complete it: the roles that a job must have, and those that the example
+    /// names, get an image and the command. Of roles that users name, the example has the entries. Fields of the example
+    /// are kept, except the number of workers if the user gives one. Not called by the operator.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    ///
+    /// fn example() -> Value {
+    ///     json!({"dataset": "s3://bucket/data", "partitions": [{"name": "cpu", "nodes": 2}]})
+    /// }
+    /// ```
+    fn example() -> Value {
+        Value::Null
     }
 
     /// Returns the custom resource definition without rules. [`admission::definition`](crate::admission::definition)

@@ -39,12 +39,14 @@ pub(super) fn reason<'n>(
 }
 
 impl Plan {
-    /// Records in the next status that the API server refuses to create children. `stored` is the stored status, and
-    /// `reason` that of the event about the failure, such as `FailedCreatePod`.
+    /// Records in the next status that the API server refuses to create, change or delete children. `stored` is the stored
+    /// status, and `reason` that of the event about the failure, such as `FailedCreatePod`.
     pub fn report_refusal(&mut self, stored: &JobStatus, reason: &str, now: Timestamp) {
         let status = self.status.as_ref().map_or(stored, |change| &change.status);
-        let waits = !status.is_finished() && !status.is(ConditionType::Suspended);
-        if !waits || status.waiting_reason == reason {
+        let is_active = |status: &JobStatus| !status.is_finished() && !status.is(ConditionType::Suspended);
+        // After the end or a suspension other changes are due, which may succeed.
+        let ends = is_active(stored) && !is_active(status);
+        if ends || status.waiting_reason == reason {
             return;
         }
         let mut status = status.clone();

@@ -323,6 +323,23 @@ fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) 
             format!("set {}.restartPolicy instead, and remove this", role.field),
         );
     }
+    let ends = [RestartPolicy::Never, RestartPolicy::ExitCode];
+    if let Some(policy) = role
+        .spec
+        .restart_policy
+        .as_ref()
+        .filter(|policy| ends.contains(policy))
+        && role.definition.always_replaced
+    {
+        warnings.push(
+            format!("{}.restartPolicy", role.field),
+            format!(
+                "{} has no effect, because replicas of this role are replaced whenever they end",
+                policy.as_str()
+            ),
+            "remove it; set runPolicy.backoffLimit to bound the restarts",
+        );
+    }
 }
 
 fn check_accelerators<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>, warnings: &mut FieldErrors) {

@@ -1,5 +1,7 @@
 //! The definition of a kind: the same bounds and requirements as rules, and what is wrong with a kind itself.
 
+use std::panic::catch_unwind;
+
 use k8s_openapi::api::core::v1::EnvVar;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -168,7 +170,10 @@ macro_rules! wrong {
             }
         }
 
-        admission::definition::<$name>().unwrap_err().to_string()
+        let error = admission::definition::<$name>().unwrap_err().to_string();
+        let tested = catch_unwind(|| training_job_testing::snapshots::<$name>(".", "jobs", "snapshots"));
+        assert_eq!(*tested.unwrap_err().downcast::<String>().unwrap(), error);
+        error
     }};
 }
 
@@ -226,6 +231,10 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
                 "replicaSpecs",
                 &[RoleDefinition::new("Worker").ports(&[("rpc", 70_000)])]
             )
+        ),
+        wrong!(
+            NamelessContainer,
+            RIGHT.roles("replicaSpecs", &[RoleDefinition::new("Worker").container("")])
         ),
         wrong!(
             NoOwnField,
@@ -293,6 +302,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         "WrongJob: role Worker starts after Haed, which is not a role; pass names of roles to RoleDefinition::starts_after",
         "WrongJob: role Head starts after itself; break the circle of RoleDefinition::starts_after",
         "WrongJob: port \"rpc\" 70000 of role Worker must have a valid name and number; pass names of at most 15 lower-case letters, digits and '-', and numbers from 1 to 65535 to RoleDefinition::ports",
+        "WrongJob: container \"\" of role Worker must be a valid container name; pass a name of lower-case letters, digits and '-' to RoleDefinition::container; for the first container, whatever its name, call Framework::first_container, and not RoleDefinition::container",
         "WrongJob: spec must have the field \"head\" of role Head; pass the field's name as in YAML to RoleDefinition::in_field, in_map or in_list",
         "WrongJob: spec.workers must be a list; use RoleDefinition::in_field for a replica spec, in_map for a map, and in_list for a list",
         "WrongJob: the replica specs in spec.workers must have the field \"template\"; make them api::ReplicaSpec, or give them its fields",

@@ -84,6 +84,20 @@ fn the_groups_run_before_the_submitter_starts_and_end_with_it() {
 
 /// The head has no work of its own to complete, so its end is a failure, whatever the exit code.
 #[test]
+fn a_restart_policy_that_an_always_replaced_role_ignores_is_warned_of() {
+    let warned = |policy: &str| {
+        let mut job = kube_manifest::parse(JOB).unwrap()[0].to_json();
+        job["spec"]["head"]["restartPolicy"] = policy.into();
+        let job: GroupJob = serde_json::from_value(job).unwrap();
+        render::warnings(&validate(&job, &Settings::default()).unwrap()).to_string()
+    };
+    let expected = "spec.head.restartPolicy: Never has no effect, because replicas of this role are replaced whenever they \
+                    end; remove it; set runPolicy.backoffLimit to bound the restarts";
+    assert_eq!(warned("Never"), expected);
+    assert_eq!(warned("OnFailure"), "");
+}
+
+#[test]
 fn a_role_that_is_always_replaced_never_succeeds() {
     for code in [0, 1, 137] {
         let mut story = Story::<GroupJob>::new(JOB);

@@ -185,7 +185,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    fn new<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
+    pub(crate) fn new<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
         Self {
             dyn_kind: DynKind::new::<J>(),
             definition: OnceLock::new(),

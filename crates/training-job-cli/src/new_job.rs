@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use training_job::job::RoleSource;
 use training_job::{FieldErrors, RoleDefinition, Settings};
 use training_job_controller::process::{names_of, program};
@@ -199,16 +199,18 @@ fn shapes(kind: &Kind, first: &FirstJob<'_>) -> Vec<Value> {
         .iter()
         .position(|role| role.name.eq_ignore_ascii_case(WORKER));
     let worker = worker.unwrap_or(roles.len().saturating_sub(1));
-    let required = |n: usize| n == worker || roles[n].min > 0;
-    let leading = |n: usize| n <= worker || roles[n].min > 0;
+    let example = kind.example();
+    let needs = |n: usize| roles[n].min > 0 || has_entry(&example, kind, &roles[n]);
+    let required = |n: usize| n == worker || needs(n);
+    let leading = |n: usize| n <= worker || needs(n);
     let mut shapes = Vec::new();
     // Kinds of former operators have no runPolicy, and the restart policy elsewhere.
     for has_policy in [true, false] {
         for is_wanted in [&required as &dyn Fn(usize) -> bool, &leading] {
             let wanted = roles.iter().enumerate().filter(|(n, _)| is_wanted(*n));
             let replicas = |n: usize, role: &RoleDefinition| match n == worker {
-                true => first.job.workers.unwrap_or(WORKERS),
-                false => role.min.max(1),
+                true => (first.job.workers.unwrap_or(WORKERS), first.job.workers.is_some()),
+                false => (role.min.max(1), false),
             };
             let wanted: Vec<_> = wanted.map(|(n, role)| (role, replicas(n, role))).collect();
             shapes.push(complete_job(kind, &wanted, first, has_policy));
@@ -217,10 +219,11 @@ fn shapes(kind: &Kind, first: &FirstJob<'_>) -> Vec<Value> {
     shapes
 }
 
-/// Returns a job whose containers have the command, except those to which the operator gives one.
+/// Returns a job whose containers have the command, except those to which the operator gives one. Each role has its number
+/// of replicas, and true if the user gave the number.
 fn complete_job(
     kind: &Kind,
-    roles: &[(&RoleDefinition, u32)],
+    roles: &[(&RoleDefinition, (u32, bool))],
     first: &FirstJob<'_>,
     has_policy: bool,
 ) -> Value {
@@ -239,17 +242,19 @@ fn complete_job(
 
 fn job(
     kind: &Kind,
-    roles: &[(&RoleDefinition, u32)],
+    roles: &[(&RoleDefinition, (u32, bool))],
     first: &FirstJob<'_>,
     has_policy: bool,
     needs_command: impl Fn(&str) -> bool,
 ) -> Value {
     let framework = &kind.framework;
-    let mut spec = json!({});
+    let mut spec = Some(kind.example())
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({}));
     if has_policy {
-        spec["runPolicy"] = json!({"backoffLimit": BACKOFF_LIMIT});
+        complete(&mut spec["runPolicy"], json!({"backoffLimit": BACKOFF_LIMIT}));
     }
-    for (role, replicas) in roles {
+    for (role, (replicas, is_given)) in roles {
         let container = match role.container.unwrap_or(framework.main_container) {
             "" => framework.name,
             name => name,
@@ -262,25 +267,11 @@ fn job(
         if has_policy {
             entry["restartPolicy"] = json!("OnFailure");
         }
-        let source = match (role.source, framework.role_key) {
-            (RoleSource::Entry, Some(key)) => RoleSource::List {
-                field: framework.roles_field,
-                key,
-            },
-            (RoleSource::Entry, None) => RoleSource::Map(framework.roles_field),
-            (source, _) => source,
-        };
-        match source {
-            RoleSource::Field(field) => spec[field] = entry,
-            RoleSource::List { field, key } => {
-                entry[key] = json!(role.name);
-                match &mut spec[field] {
-                    Value::Array(entries) => entries.push(entry),
-                    none => *none = json!([entry]),
-                }
+        for of_example in entries(&mut spec, kind, role) {
+            complete(of_example, entry.clone());
+            if *is_given {
+                of_example["replicas"] = json!(replicas);
             }
-            RoleSource::Map(field) => spec[field][role.name] = entry,
-            _ => {}
         }
     }
     json!({
@@ -290,3 +281,89 @@ fn job(
         "spec": spec,
     })
 }
+
+/// The place of a role's replica specs in a spec.
+enum Place {
+    Field(&'static str),
+    Map(&'static str),
+    List(&'static str, &'static str),
+}
+
+fn place(kind: &Kind, role: &RoleDefinition) -> Option<Place> {
+    let framework = &kind.framework;
+    match (role.source, framework.role_key) {
+        (RoleSource::Entry, None) => Some(Place::Map(framework.roles_field)),
+        (RoleSource::Entry, Some(key)) => Some(Place::List(framework.roles_field, key)),
+        (RoleSource::Field(field), _) => Some(Place::Field(field)),
+        (RoleSource::Map(field), _) => Some(Place::Map(field)),
+        (RoleSource::List { field, key }, _) => Some(Place::List(field, key)),
+        _ => None,
+    }
+}
+
+/// True if the example of a kind has the role.
+fn has_entry(example: &Value, kind: &Kind, role: &RoleDefinition) -> bool {
+    let is_of_role = |name: &str| role.source.is_open() || name == role.name;
+    match place(kind, role) {
+        Some(Place::Field(field)) => !example[field].is_null(),
+        Some(Place::Map(field)) => {
+            let mut names = example[field].as_object().into_iter().flat_map(Map::keys);
+            names.any(|name| is_of_role(name))
+        }
+        Some(Place::List(field, key)) => {
+            let mut items = example[field].as_array().into_iter().flatten();
+            items.any(|item| item[key].as_str().is_some_and(is_of_role))
+        }
+        None => false,
+    }
+}
+
+/// Returns the replica specs of a role in a spec, and adds one if there is none. All entries of a field whose roles users
+/// name are of the same class.
+fn entries<'s>(spec: &'s mut Value, kind: &Kind, role: &RoleDefinition) -> Vec<&'s mut Value> {
+    let is_added = !has_entry(spec, kind, role);
+    let is_open = role.source.is_open();
+    // The names that users choose are parts of names of services.
+    let name = if is_open {
+        role.slug()
+    } else {
+        role.name.to_owned()
+    };
+    match place(kind, role) {
+        Some(Place::Field(field)) => vec![&mut spec[field]],
+        Some(Place::Map(field)) => {
+            if is_added {
+                complete(&mut spec[field], json!({&*name: {}}));
+            }
+            let all = spec[field].as_object_mut().into_iter().flatten();
+            let of_role = all.filter(|(other, _)| is_open || **other == name);
+            of_role.map(|(_, entry)| entry).collect()
+        }
+        Some(Place::List(field, key)) => {
+            complete(&mut spec[field], json!([]));
+            let mut items: Vec<&mut Value> = Vec::new();
+            if let Value::Array(all) = &mut spec[field] {
+                all.extend(is_added.then(|| json!({key: name})));
+                items.extend(all.iter_mut().filter(|item| is_open || item[key] == *name));
+            }
+            items
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Adds the members of `more` that `value` lacks.
+fn complete(value: &mut Value, more: Value) {
+    match (value, more) {
+        (Value::Object(members), Value::Object(more)) => {
+            for (name, member) in more {
+                complete(members.entry(name).or_insert(Value::Null), member);
+            }
+        }
+        (value @ Value::Null, more) => *value = more,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,7 @@ struct Functions {
     validate: fn(&Value, &Settings) -> Result<(), FieldErrors>,
     render: fn(&Value, &Settings) -> Result<Vec<Value>, FieldErrors>,
     status: fn(&Value) -> JobStatus,
+    example: fn() -> Value,
 }
 
 /// A valid job of a manifest.
@@ -75,6 +76,7 @@ impl DynKind {
                         .and_then(|job| job.status().cloned())
                         .unwrap_or_default()
                 },
+                example: J::example,
             },
         }
     }
@@ -137,6 +139,11 @@ impl DynKind {
     /// The job is invalid.
     pub fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
         as_error(self.name(), || (self.functions.render)(object, settings))
+    }
+
+    /// Returns the fields of the spec that a first job needs: [`TrainingJob::example`].
+    pub fn example(&self) -> Value {
+        (self.functions.example)()
     }
 
     /// Returns the status of a stored object; the default if it has none.

@@ -70,10 +70,11 @@ pub(super) struct JobState {
     /// Time of the first change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
     pub(super) uncertain: Option<Uncertain>,
-    /// The reason of the event about refused creates, such as FailedCreatePod, until the plan creates nothing or a create
-    /// succeeds.
+    /// The reason of the event about refused changes of children, such as FailedCreatePod, until the plan changes none or
+    /// they succeed.
     pub(super) refusal: Option<String>,
-    /// The failure of the refused create, if a quota is exhausted: its extent. Unset together with `refusal`.
+    /// The failure of the refused create, if a quota is exhausted: its extent. Unset if the plan creates nothing or a create
+    /// succeeds.
     pub(super) quota: Option<Scope>,
     /// The reasons and causes of the latest failures that have been reported.
     reported_failures: VecDeque<(String, String)>,
@@ -100,7 +101,10 @@ impl JobState {
     /// Removes the creates and patches from `plan` for which it is too early. Returns when the first of them is due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         if plan.creates() == 0 {
-            (self.refusal, self.quota) = (None, None);
+            self.quota = None;
+        }
+        if !plan.changes_children() {
+            self.refusal = None;
         }
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
@@ -114,15 +118,15 @@ impl JobState {
             self.creates.record();
             (self.refusal, self.quota) = (None, None);
         }
-        let refused = applied
-            .failures
-            .iter()
-            .find(|failure| failure.is_refused_create());
-        if let Some(failure) = refused {
+        let refused = applied.failures.iter().filter(|failure| failure.is_refused());
+        // A job without all of its pods makes less progress than one with outdated objects.
+        if let Some(failure) = refused.clone().min_by_key(|f| f.action != Action::Create) {
             self.refusal = Some(events::failure_reason(failure));
+        } else if applied.failures.is_empty() && applied.deferred.is_none() && applied.acted {
+            self.refusal = None;
         }
-        let mut failures = applied.failures.iter();
-        let lacking = failures.find(|failure| failure.is_refused_create() && failure.lacks_capacity());
+        let mut creates = refused.filter(|failure| failure.action == Action::Create);
+        let lacking = creates.find(|failure| failure.lacks_capacity());
         self.quota = lacking.map(|f| f.scope(namespace)).or(self.quota.take());
         self.patches.record(&applied.done);
         self.refused.add(&applied.failures);

@@ -139,15 +139,19 @@ fn controller_of(owner: Option<&OwnerRef>) -> String {
 }
 
 impl ApplyFailure {
-    /// Returns true if the API server refuses to create the child, by a quota or a webhook for example. A server that is
-    /// overloaded or does not respond refuses nothing.
-    pub(super) fn is_refused_create(&self) -> bool {
+    /// Returns true if the API server refuses the change of the child, by a rule, a quota or a webhook for example. A server
+    /// that is overloaded or does not respond refuses nothing, nor does one in which a deletion is overtaken.
+    pub(super) fn is_refused(&self) -> bool {
         let is_refused = match &self.problem {
-            ApplyError::NameTaken(_) => true,
-            ApplyError::Call(error) => error.code() != Some(429) && Answer::from(error) != Answer::Unknown,
-            _ => false,
+            ApplyError::NameTaken(_) | ApplyError::NotKept => true,
+            ApplyError::Call(error) => match Answer::from(error) {
+                Answer::Unknown => false,
+                Answer::Conflict => self.action == Action::Create,
+                _ => error.code() != Some(429),
+            },
+            ApplyError::StillThere | ApplyError::NotCached | ApplyError::NotTried => false,
         };
-        self.action == Action::Create && (is_refused || self.lacks_capacity())
+        is_refused || self.lacks_capacity()
     }
 
     /// Returns true if a quota or the range of cluster IPs is exhausted. Only the text of the response shows it.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use training_job::admission;
 use training_job::job::{Settings, TrainingJob};
 use training_job::render::{self, text};
 use training_job::validate::validate;
@@ -30,11 +31,12 @@ use super::jobs::{self, files, stem};
 /// also deletes snapshots without a job.
 ///
 /// # Panics
-/// If a snapshot is missing or stale, or has no job; if there is no job; if a file cannot be read; if two jobs have
+/// If the declarations of the kind contradict each other; if a snapshot is missing or stale, or has no job; if there is no job; if a file cannot be read; if two jobs have
 /// the same snapshot name.
 ///
 /// [insta]: https://insta.rs
 pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: &str) {
+    admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
     let base = base.as_ref();
     let directory = base.join(snapshots);
     let mut names = BTreeSet::new();

@@ -25,8 +25,7 @@ const WORKER: &str = "Worker";
     kind = "FarmJob",
     namespaced,
     status = "JobStatus",
-    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FarmJobSpec {

@@ -32,8 +32,7 @@ const MEMBERS: ObjectKind = ObjectKind::of::<ConfigMap>();
     namespaced,
     doc = "A training on a Ray cluster that exists as long as the job.",
     status = "JobStatus",
-    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RayTrainJobSpec {

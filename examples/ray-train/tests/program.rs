@@ -36,6 +36,14 @@ fn a_job_runs_on_this_machine() {
     }
 }
 
+/// Users name the groups of workers.
+#[test]
+fn a_first_job_has_a_group_of_workers() {
+    let (code, text) = run(&["new", "RayTrainJob", "--workers", "3", "--", "true"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("- groupName: worker\n"), "{text}");
+}
+
 #[test]
 fn jobs_are_reviewed_without_a_cluster() {
     let (code, text) = run(&["validate", "jobs/mnist.yaml"]);

@@ -82,8 +82,35 @@ fn operator_of(deployment: &Value) -> Option<OperatorVariant> {
         .then_some(OperatorVariant::Competitor("an older operator"))
 }
 
+/// Finds the separate mpi-operator. One cluster cannot have its definition of MPIJob and that of this operator.
+fn mpi_operator(state: &ClusterState) -> Option<Finding> {
+    let is_mpi_operator = |d: &&Value| runs(d, "mpi-operator") && d["spec"]["replicas"] != 0;
+    let (namespace, deployment) = name(state.deployments.iter().find(is_mpi_operator)?);
+    let mut definitions = state.definitions.iter();
+    let definition = definitions.find(|d| d["metadata"]["name"] == "mpijobs.kubeflow.org")?;
+    let mut versions = definition["spec"]["versions"].as_array()?.iter();
+    let object = format!("deployment {namespace}/{deployment}");
+    Some(match versions.any(|version| version["name"] == "v2beta1") {
+        true => finding(
+            Severity::Note,
+            &object,
+            "runs the mpi-operator, to which the definition of MPIJob belongs",
+            "do not apply crds/mpi, and leave MPIJob out of --enable-scheme",
+        ),
+        false => finding(
+            Severity::Warning,
+            &object,
+            "runs the mpi-operator, which cannot read its jobs, because the definition of MPIJob is that of this operator",
+            &format!(
+                "convert its jobs with training-operator convert, and delete it: kubectl --namespace {namespace} delete \
+                 deployment {deployment}"
+            ),
+        ),
+    })
+}
+
 fn former_jobs(state: &ClusterState) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = mpi_operator(state).into_iter().collect();
     let mut add = |severity, test: &dyn Fn(&Value) -> bool, problem: &str, remedy: &str| {
         let named = state.jobs.iter().filter(|job| test(job)).map(name);
         let named: Vec<String> = named

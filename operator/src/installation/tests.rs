@@ -245,6 +245,31 @@ fn jobs_that_wait_for_long_are_listed_with_the_reason() {
     assert!(report(&state).ends_with(expected), "{}", report(&state));
 }
 
+/// Such a job may run, or have ended.
+#[test]
+fn jobs_with_an_object_that_cannot_be_written_are_an_error() {
+    let mut state = healthy_cluster();
+    let running = json!([{"type": "Running", "status": "True"}]);
+    for (name, reason) in [
+        ("key", "FailedPatchSecret"),
+        ("quota", "FailedCreatePod"),
+        ("role", "FailedCreateRole"),
+    ] {
+        let status =
+            json!({"startTime": "2026-01-01T00:10:00Z", "conditions": running, "waitingReason": reason});
+        state.jobs.push(job(name, json!({}), status));
+    }
+    let expected = "jobs: error: an object of them cannot be written, and the operator tries again: ns/key \
+                    (FailedPatchSecret), ns/role (FailedCreateRole); see the object and the cause: kubectl --namespace ns \
+                    describe mxjob key; ";
+    assert!(report(&state).contains(expected), "{}", report(&state));
+    assert!(
+        report(&state).ends_with("errors: 1, warnings: 0\n"),
+        "{}",
+        report(&state)
+    );
+}
+
 #[test]
 fn kinds_of_other_operators_are_one_note() {
     let mut state = healthy_cluster();
@@ -287,6 +312,35 @@ fn disabled_kinds_need_no_definitions() {
         state.deployments[0] = deployment("training-operator", "training-operator:1", without);
         assert!(report(&state).contains("errors: 0, "), "{}", report(&state));
     }
+}
+
+#[test]
+fn an_mpi_operator_is_reported_with_the_definition_that_is_installed() {
+    let mut state = healthy_cluster();
+    state.deployments.push(deployment(
+        "mpi-operator",
+        "mpioperator/mpi-operator:0.6.0",
+        json!(null),
+    ));
+    assert!(!report(&state).contains("mpi-operator:"), "{}", report(&state));
+    let kinds = kinds();
+    let mpi = kinds
+        .iter()
+        .find(|kind| kind.resource.plural == "mpijobs")
+        .unwrap();
+    state.definitions.push(definition(mpi));
+    let problem = "deployment kubeflow/mpi-operator: warning: runs the mpi-operator, which cannot read its jobs, because the \
+                   definition of MPIJob is that of this operator; convert its jobs with training-operator convert, and \
+                   delete it: kubectl --namespace kubeflow delete deployment mpi-operator\n";
+    assert!(report(&state).contains(problem), "{}", report(&state));
+    state.definitions.last_mut().unwrap()["spec"]["versions"] = json!([{"name": "v2beta1"}]);
+    let note = "deployment kubeflow/mpi-operator: note: runs the mpi-operator, to which the definition of MPIJob belongs; do";
+    assert!(report(&state).contains(note), "{}", report(&state));
+    assert!(
+        report(&state).contains("errors: 0, warnings: 0"),
+        "{}",
+        report(&state)
+    );
 }
 
 #[test]

@@ -74,8 +74,11 @@ fn group(text: &str) -> Result<String, String> {
 }
 
 /// The files of the package and their texts in the template.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 16] = [
+    (".gitignore", include_str!("template/gitignore.txt")),
     ("Cargo.toml", include_str!("template/manifest.toml")),
+    ("Dockerfile", include_str!("template/Dockerfile")),
+    ("README.md", include_str!("template/readme.md")),
     ("crd.yaml", include_str!("template/crd.yaml")),
     ("src/job.rs", include_str!("template/src_job.rs")),
     ("src/lib.rs", include_str!("template/src_lib.rs")),

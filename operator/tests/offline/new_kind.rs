@@ -11,6 +11,9 @@ fn the_package_of_the_example_is_the_example() {
     let written = run(&["new-kind", "FarmJob", directory.to_str().unwrap()]);
     assert_eq!((written.code, written.stderr.as_str()), (Some(0), ""));
     for file in [
+        ".gitignore",
+        "Dockerfile",
+        "README.md",
         "crd.yaml",
         "jobs/farm.py",
         "snapshots/primes.snap",
@@ -56,6 +59,8 @@ fn names_are_those_of_the_kind() {
         "jobs/primes.yaml",
         "tests/story.rs",
         "Cargo.toml",
+        "Dockerfile",
+        "README.md",
     ] {
         let text = fs::read_to_string(root().join(directory).join(file)).unwrap();
         let lower = text.to_lowercase();

@@ -15,7 +15,9 @@ use super::copies::{is_bare_copy, lost_fields};
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
 use super::installation::OperatorVariant;
-use super::overview::{expired_since, held_leases, ready_pods, unseen_jobs, waiting_jobs};
+use super::overview::{
+    expired_since, held_leases, is_refused, ready_pods, unseen_jobs, waiting_jobs, waiting_reason,
+};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);
@@ -34,6 +36,7 @@ pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
     found.0.extend((kinds.installation.former_jobs)(state));
     found.copies(state, kinds);
     found.unseen_jobs(state, kinds);
+    found.refused_jobs(state);
     found.waiting_jobs(state);
     found.unreadable(state, kinds);
     let rank = |finding: &Finding| match finding.severity {
@@ -305,6 +308,27 @@ impl Findings {
             let command = grant_command(namespace, account, kinds.iter().map(|kind| kind.name()));
             self.add(Severity::Error, &object, problem, &format!("run: {command}"));
         }
+    }
+
+    fn refused_jobs(&mut self, state: &ClusterState) {
+        let refused: Vec<&Value> = state.jobs.iter().filter(|job| is_refused(job)).collect();
+        let Some(first) = refused.first() else { return };
+        let described = |job: &&Value| {
+            let (namespace, name) = name(job);
+            format!("{namespace}/{name} ({})", waiting_reason(job))
+        };
+        let all: Vec<String> = refused.iter().map(described).collect();
+        let (namespace, name) = name(first);
+        let kind = first["kind"].as_str().unwrap_or_default().to_lowercase();
+        let problem = format!(
+            "an object of them cannot be written, and the operator tries again: {}",
+            list_names(&all)
+        );
+        let remedy = format!(
+            "see the object and the cause: kubectl --namespace {namespace} describe {kind} {name}; after an hour, when events \
+             are gone, they are in the operator's log"
+        );
+        self.add(Severity::Error, "jobs", problem, &remedy);
     }
 
     fn waiting_jobs(&mut self, state: &ClusterState) {

@@ -170,13 +170,26 @@ pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
     };
     let described = |job: &Value| {
         let (namespace, name) = name(job);
-        let reason = job["status"]["waitingReason"].as_str();
-        let reason = reason
-            .filter(|reason| !reason.is_empty())
-            .unwrap_or("no reason in its status");
-        format!("{namespace}/{name} ({reason})")
+        let reason = Some(waiting_reason(job)).filter(|reason| !reason.is_empty());
+        format!(
+            "{namespace}/{name} ({})",
+            reason.unwrap_or("no reason in its status")
+        )
     };
-    state.jobs.iter().filter(waits).map(described).collect()
+    let waiting = state.jobs.iter().filter(|job| waits(job) && !is_refused(job));
+    waiting.map(described).collect()
+}
+
+/// True if a job has an object that cannot be written. A pod or a service that is not created is none of them, because a
+/// quota refuses it until another job ends.
+pub(super) fn is_refused(job: &Value) -> bool {
+    let reason = waiting_reason(job);
+    reason.starts_with("Failed") && !["FailedCreatePod", "FailedCreateService"].contains(&reason)
+}
+
+/// Returns the reason in one word why a job waits; empty if it does not.
+pub(super) fn waiting_reason(job: &Value) -> &str {
+    job["status"]["waitingReason"].as_str().unwrap_or_default()
 }
 
 fn seconds_since(time: &Value, now: Timestamp) -> Option<i64> {

@@ -94,7 +94,8 @@ Rights (in the namespace):
 
 Exit codes:
   0  the job has these numbers of replicas, now or before
-  2  no such job or role, a job that has ended, a role with two numbers, a number that the API server refuses, or bad usage";
+  2  no such job or role, a job that has ended, a role with two numbers, a number that the API server refuses or that the
+     kind derives from other fields, or bad usage";
 
 /// Suspend a job: its pods are deleted until it is resumed.
 #[derive(Debug, clap::Args)]
@@ -154,13 +155,7 @@ async fn set(
 ) -> anyhow::Result<(StoredJob, bool)> {
     for attempt in 1..=MAX_ATTEMPTS {
         let job = find(connection, kinds, argument).await?;
-        let mut object = job.object.clone();
-        let mut change = json!({});
-        for (path, value) in fields(&job)? {
-            let one = patch(&object, &path, value)?;
-            merge(&mut object, &one);
-            merge(&mut change, &one);
-        }
+        let (object, change) = changed(&job, fields(&job)?)?;
         if object == job.object {
             return Ok((job, false));
         }
@@ -180,6 +175,17 @@ async fn set(
         }
     }
     bail!("the job is changed by others all the time; try again")
+}
+
+/// Returns the object of a job with these values of fields, and the merge patch that sets them.
+fn changed(job: &StoredJob, fields: Vec<(String, Value)>) -> anyhow::Result<(Value, Value)> {
+    let (mut object, mut change) = (job.object.clone(), json!({}));
+    for (path, value) in fields {
+        let one = patch(&object, &path, value)?;
+        merge(&mut object, &one);
+        merge(&mut change, &one);
+    }
+    Ok((object, change))
 }
 
 fn outline(job: &StoredJob) -> anyhow::Result<&Outline> {
@@ -304,6 +310,50 @@ pub(crate) fn restart(arguments: &RestartArgs, kinds: &Kinds) -> Result<ExitCode
     })
 }
 
+/// Returns the fields that give roles these numbers of replicas.
+///
+/// # Errors
+/// The job has no such role, or its kind derives the number of the role from other fields.
+pub(super) fn scaled_fields(
+    job: &StoredJob,
+    wanted: &BTreeMap<&str, u32>,
+) -> anyhow::Result<Vec<(String, Value)>> {
+    let roles = &outline(job)?.roles;
+    let mut fields = Vec::new();
+    for (slug, number) in wanted {
+        let Some(role) = roles.iter().find(|role| role.slug == *slug) else {
+            let known: Vec<&str> = roles.iter().map(|role| role.slug.as_str()).collect();
+            bail!(
+                "--role {slug}: {} has no such role; use one of {}",
+                job.argument(),
+                known.join(", ")
+            );
+        };
+        if role.replicas != *number {
+            fields.push((format!("{}.replicas", role.field), json!(number)));
+        }
+    }
+    let scaled = StoredJob::of_value(&job.kind, changed(job, fields.clone())?.0);
+    if let Some(text) = scaled.outline.as_ref().ok().and_then(Outline::resize_note) {
+        note(&text);
+    }
+    // The API server describes the errors of a job that would be invalid.
+    for role in scaled.outline.iter().flat_map(|outline| &outline.roles) {
+        if let Some(number) = wanted.get(&*role.slug).filter(|number| **number != role.replicas) {
+            bail!(
+                "--role {}={number}: {} derives this number from other fields, and {}.replicas has no effect; change those \
+                 fields with: kubectl edit {} --namespace {}",
+                role.slug,
+                job.kind.name(),
+                role.field,
+                job.resource_name(),
+                job.namespace()
+            );
+        }
+    }
+    Ok(fields)
+}
+
 pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let mut wanted = BTreeMap::new();
     for (role, number) in &arguments.role {
@@ -318,31 +368,7 @@ pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Fa
     connect(&arguments.job.connection, async |connection| {
         let fields = |job: &StoredJob| {
             refuse_ended(job)?;
-            let roles = &outline(job)?.roles;
-            let mut fields = Vec::new();
-            for (slug, number) in &wanted {
-                let Some(role) = roles.iter().find(|role| role.slug == *slug) else {
-                    let known: Vec<&str> = roles.iter().map(|role| role.slug.as_str()).collect();
-                    bail!(
-                        "--role {slug}: {} has no such role; use one of {}",
-                        job.argument(),
-                        known.join(", ")
-                    );
-                };
-                if role.replicas != *number {
-                    fields.push((format!("{}.replicas", role.field), json!(number)));
-                }
-            }
-            let mut object = job.object.clone();
-            for (path, value) in &fields {
-                let change = patch(&object, path, value.clone())?;
-                merge(&mut object, &change);
-            }
-            let scaled = StoredJob::of_value(&job.kind, object);
-            if let Some(text) = scaled.outline.ok().and_then(|outline| outline.resize_note()) {
-                note(&text);
-            }
-            Ok(fields)
+            scaled_fields(job, &wanted)
         };
         let (job, is_changed) = set(&connection, kinds, &arguments.job.job, fields).await?;
         done(

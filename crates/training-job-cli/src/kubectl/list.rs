@@ -214,7 +214,6 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
             .unwrap_or_default()
     };
     for row in rows {
-        let roles: Vec<String> = row.roles.iter().map(RoleCount::text).collect();
         table.row([
             match has_namespace {
                 true => row.namespace.clone(),
@@ -223,7 +222,7 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
             row.kind.clone(),
             row.name.clone(),
             row.state.clone(),
-            roles.join(", "),
+            ready(&row.roles, is_wide),
             row.restarts(),
             text(row.age_seconds),
             text(row.duration_seconds),
@@ -236,6 +235,26 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
         ]);
     }
     table.to_string()
+}
+
+/// The most roles that the narrow table has one by one.
+const MAX_LISTED_ROLES: usize = 5;
+
+/// Returns the counts of roles, or their sum if there are many roles and the table is narrow.
+fn ready(roles: &[RoleCount], is_wide: bool) -> String {
+    if !is_wide && roles.len() > MAX_LISTED_ROLES {
+        let sum = |of: fn(&RoleCount) -> i32| roles.iter().map(of).fold(0, i32::saturating_add);
+        let all = RoleCount {
+            role: format!("{} roles", roles.len()),
+            ready: sum(|role| role.ready),
+            replicas: roles.iter().map(|role| role.replicas).sum(),
+            succeeded: sum(|role| role.succeeded),
+            failed: sum(|role| role.failed),
+        };
+        return all.text();
+    }
+    let texts: Vec<String> = roles.iter().map(RoleCount::text).collect();
+    texts.join(", ")
 }
 
 const MAX_WHY: usize = 60;

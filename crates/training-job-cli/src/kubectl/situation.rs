@@ -127,7 +127,9 @@ impl StoredJob {
                 Some(queue) => format!("waits in queue {queue}"),
                 None => "spec has suspend: true".to_owned(),
             },
-            "Created" | "Running" if !status.waiting_reason.is_empty() => status.waiting_reason.clone(),
+            "Created" | "Running" | "Succeeded" if !status.waiting_reason.is_empty() => {
+                status.waiting_reason.clone()
+            }
             "Running" => failure
                 .map(|failure| format!("restarted after {failure}"))
                 .unwrap_or_default(),

@@ -1,16 +1,22 @@
 //! The views of jobs in several states.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 use training_job_mxnet::MXJob;
 use training_job_pytorch::PyTorchJob;
 
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 
+use super::change::scaled_fields;
 use super::job_events::JobEvents;
 use super::list::{JobRow, table};
 use super::observe::ObservedJob;
+use super::outline::outline;
+use super::situation::RoleCount;
 use super::status::{StatusView, tree};
 use super::stored::StoredJob;
 use super::target::{Target, only};
@@ -374,6 +380,21 @@ fn a_long_reason_keeps_its_beginning() {
 }
 
 #[test]
+fn logs_that_no_node_serves_are_not_recommended() {
+    let recommends = |node: &str, host: &str| {
+        let mut pod = pod("broken", "worker-1", ended(137, "OOMKilled"));
+        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+        pod.status.as_mut().unwrap().host_ip = Some(host.to_owned());
+        let text = status(&observed(failed(), vec![pod]));
+        assert!(text.contains("The logs of failed replicas"), "{text}");
+        text.contains("kubectl training logs")
+    };
+    assert!(!recommends("local-laptop", "127.0.0.1"));
+    assert!(recommends("local", "127.0.0.1"));
+    assert!(recommends("node-1", "10.0.0.7"));
+}
+
+#[test]
 fn missing_rights_are_in_the_view() {
     let mut observed = running_observed();
     observed.forbidden = vec!["events"];
@@ -483,6 +504,59 @@ fn a_wait_ends_when_its_state_is_reached_or_cannot_be() {
     }
     let why = ends(State::Succeeded, failed()).unwrap().unwrap_err();
     assert_eq!(why, "the job has failed: worker-1: exit 137 (OOMKilled)");
+}
+
+#[test]
+fn a_number_that_the_kind_derives_is_not_scaled() {
+    let wanted = BTreeMap::from([("worker", 3)]);
+    let fields = scaled_fields(&stored(running()), &wanted).unwrap();
+    assert_eq!(
+        fields,
+        [("spec.mxReplicaSpecs.Worker.replicas".to_owned(), json!(3))]
+    );
+    let mut kind = Kind::new::<MXJob>(|_, _| {});
+    kind.outline = |object| {
+        let (status, mut outline) = outline::<MXJob>(object);
+        outline.as_mut().unwrap().roles[2].replicas = 2;
+        (status, outline)
+    };
+    let job = StoredJob::of_value(&Arc::new(kind), running());
+    assert_eq!(scaled_fields(&job, &BTreeMap::from([("worker", 2)])).unwrap(), []);
+    let error = scaled_fields(&job, &wanted).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "--role worker=3: MXJob derives this number from other fields, and spec.mxReplicaSpecs.Worker.replicas has no \
+         effect; change those fields with: kubectl edit mxjob.kubeflow.org/train --namespace ml"
+    );
+}
+
+/// The job may have ended, and then no replica waits.
+#[test]
+fn an_object_that_cannot_be_changed_is_in_the_views() {
+    let mut refused = observed(succeeded(), Vec::new());
+    refused.job.status.waiting_reason = "FailedPatchSecret".to_owned();
+    let text = status(&refused);
+    let expected = "An object of the job cannot be changed, and the operator tries again: FailedPatchSecret";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(JobRow::new(&refused.job, now()).why, "FailedPatchSecret");
+}
+
+/// A job of many roles has one count, except in the wide table.
+#[test]
+fn the_replicas_of_many_roles_are_summed_up() {
+    let mut row = JobRow::new(&stored(running()), now());
+    row.roles = (0..7)
+        .map(|n| RoleCount {
+            role: format!("partition-{n}"),
+            ready: 1,
+            replicas: 2,
+            succeeded: 1,
+            failed: 0,
+        })
+        .collect();
+    let [narrow, wide] = [false, true].map(|is_wide| table(&[row.clone()], false, is_wide));
+    assert!(narrow.contains(" 7 roles 7/14 (7 succeeded) "), "{narrow}");
+    assert!(wide.contains("partition-6 1/2 (1 succeeded)"), "{wide}");
 }
 
 #[test]

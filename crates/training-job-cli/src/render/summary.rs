@@ -30,7 +30,7 @@ struct Job {
     total: Demand,
     /// The ports of the service that all roles share, if there is one.
     #[serde(skip)]
-    ports: BTreeSet<String>,
+    ports: BTreeSet<(i32, String)>,
 }
 
 #[derive(Default, Serialize)]
@@ -108,14 +108,15 @@ fn add(summary: &mut Summary, object: &Value, keys: Keys) -> serde_json::Result<
     let at = known.unwrap_or_else(|| {
         job.roles.push(Role {
             role: role.to_owned(),
-            ports: job.ports.clone(),
             ..Role::default()
         });
         job.roles.len() - 1
     });
     let entry = &mut job.roles[at];
     if object["kind"] == "Service" {
-        entry.ports.extend(ports(object)?);
+        entry
+            .ports
+            .extend(ports(object)?.into_iter().map(|(_, text)| text));
         return Ok(());
     }
     let spec = Pod::deserialize(object)?.spec.unwrap_or_default();
@@ -123,6 +124,11 @@ fn add(summary: &mut Summary, object: &Value, keys: Keys) -> serde_json::Result<
         .containers
         .iter()
         .chain(spec.init_containers.iter().flatten());
+    // The service that all roles share has the ports of each. Its pods show whose they are.
+    let own = spec.containers.iter().flat_map(|c| c.ports.iter().flatten());
+    let own: BTreeSet<i32> = own.map(|port| port.container_port).collect();
+    let of_role = job.ports.iter().filter(|(number, _)| own.contains(number));
+    entry.ports.extend(of_role.map(|(_, text)| text.clone()));
     entry.images.extend(containers.filter_map(|c| c.image.clone()));
     let requests = pod_requests(&spec);
     entry.demand.add(&requests);
@@ -166,13 +172,13 @@ impl fmt::Display for Demand {
     }
 }
 
-/// Returns the ports of a service.
-fn ports(service: &Value) -> serde_json::Result<Vec<String>> {
+/// Returns the ports of a service, by number and as text.
+fn ports(service: &Value) -> serde_json::Result<Vec<(i32, String)>> {
     let ports = Service::deserialize(service)?.spec.and_then(|s| s.ports);
     let ports = ports.unwrap_or_default().into_iter().map(|port| {
         let protocol = port.protocol.as_deref().unwrap_or("TCP");
         let name = port.name.map(|n| format!(" {n}")).unwrap_or_default();
-        format!("{}/{protocol}{name}", port.port)
+        (port.port, format!("{}/{protocol}{name}", port.port))
     });
     Ok(ports.collect())
 }

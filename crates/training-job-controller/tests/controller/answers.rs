@@ -201,6 +201,29 @@ async fn a_job_without_a_service_says_so_and_has_no_pods() {
     sim.assert_no_violations();
 }
 
+/// A pod that a finished job cannot delete keeps its devices.
+#[tokio::test(start_paused = true)]
+async fn a_finished_job_says_that_it_cannot_delete_its_pods() {
+    let sim = simulate(ends_well);
+    sim.network
+        .fail_next("delete", "pods", usize::MAX, Refused(403, "Forbidden"));
+    let all = json!({"runPolicy": {"cleanPodPolicy": "All"}});
+    sim.create(with_spec(toy_job("job", &SMALL), all)).await;
+    sim.advance(120).await;
+    assert!(
+        sim.conditions("job").ends_with("Succeeded"),
+        "{}",
+        sim.conditions("job")
+    );
+    assert_eq!(sim.status("job")["waitingReason"], "FailedDeletePod");
+    assert_eq!(ends(&sim.events(), "FailedDeletePod"), 1);
+    sim.network.heal();
+    sim.advance(400).await;
+    assert_eq!(sim.pods_now(), [""; 0]);
+    assert_eq!(sim.status("job")["waitingReason"], json!(null));
+    sim.assert_no_violations();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_not_asked_for_every_pod() {
     let sim = simulate(ends_well);

@@ -5,6 +5,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, discovery::ApiResource};
 use serde_json::json;
 use training_job::GangScheduler;
+use training_job_simulation::faults::CallFault::Refused;
 use training_job_simulation::faults::PodFate::{Fails, Runs};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation};
 use training_job_testbed::ELASTIC;
@@ -54,5 +55,38 @@ async fn what_others_note_on_a_group_stays_when_it_is_patched() {
     });
     assert_eq!(after["metadata"]["annotations"], annotations);
     assert_eq!(after["metadata"]["labels"], before["metadata"]["labels"]);
+    sim.assert_no_violations();
+}
+
+/// The job runs on, and nothing else shows that one of its objects is outdated.
+#[tokio::test(start_paused = true)]
+async fn a_patch_that_is_refused_is_in_the_status_until_it_succeeds() {
+    let mut sim = Simulation::with_setup(Setup {
+        gang_scheduler: Some(GangScheduler::Volcano),
+        ..Setup::toyjobs(|_, _| Runs)
+    });
+    sim.start();
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(60).await;
+    sim.network
+        .fail_next("patch", "podgroups", usize::MAX, Refused(422, "Invalid"));
+    let more = json!({"spec": {"replicaSpecs": {"Worker": {"replicas": 3}}}});
+    sim.edit("job", more).await;
+    sim.advance(60).await;
+    let since = sim.status("job")["waitingSince"].clone();
+    assert_eq!(sim.status("job")["waitingReason"], "FailedPatchPodGroup");
+    assert!(
+        sim.conditions("job").ends_with("Running"),
+        "{}",
+        sim.conditions("job")
+    );
+    sim.kill().await;
+    sim.start();
+    sim.advance(600).await;
+    assert_eq!(sim.status("job")["waitingSince"], since);
+    sim.network.heal();
+    sim.advance(400).await;
+    assert_eq!(sim.status("job")["waitingReason"], json!(null));
+    assert_eq!(sim.stored("podgroups", "job")["spec"]["minMember"], 5);
     sim.assert_no_violations();
 }

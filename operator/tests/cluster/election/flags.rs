@@ -31,10 +31,7 @@ async fn ends(flags: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
 
 #[tokio::test]
 async fn what_cannot_be_run_is_told_and_has_a_code() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = format!("--metrics-bind-address={}", taken.local_addr().unwrap());
-    let _listener = &taken;
-    let usage: [(&[&str], &str); 7] = [
+    let usage: [(&[&str], &str); 8] = [
         (
             &["--enable-scheme=MXJob,PyJob"],
             "--enable-scheme: \"PyJob\" is not supported; must be one of MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob",

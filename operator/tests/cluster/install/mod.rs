@@ -7,4 +7,5 @@ pub(crate) mod life;
 mod mpi;
 mod namespace_admin;
 mod overlays;
+mod page;
 mod permissions;

@@ -1,5 +1,6 @@
 //! Reads logs line by line.
 
+use anyhow::anyhow;
 use futures::io::AsyncReadExt;
 use futures::{AsyncBufReadExt, StreamExt};
 use jiff::Timestamp;
@@ -25,7 +26,15 @@ pub(super) async fn lines(
     replica: usize,
 ) -> anyhow::Result<Lines> {
     let opened = with_timeout(api.log_stream(pod, parameters)).await?;
-    let log = opened.map_err(|error| explained(error, "get", "pods/log"))?;
+    let log = opened.map_err(|error| {
+        let is_of_node = error.to_string().contains("/containerLogs/");
+        let explained = explained(error, "get", "pods/log");
+        match is_of_node {
+            // The API server could not reach the kubelet.
+            true => anyhow!("{explained}; if the node is a local node, its output has the logs"),
+            false => explained,
+        }
+    })?;
     let state = (Box::pin(log), Timestamp::MIN);
     let lines = futures::stream::try_unfold(state, move |(mut log, before)| async move {
         let mut bytes = Vec::new();

@@ -1,6 +1,7 @@
 //! Sentences about what happens next to a job (pure).
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
 use training_job::api::CleanPodPolicy;
 
 use crate::duration::short_time;
@@ -43,7 +44,7 @@ pub(super) fn sentences(observed: &ObservedJob, roles: &[RoleView]) -> Vec<Strin
 
 fn ended(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
     let (job, now) = (&observed.job, observed.now);
-    let mut all = Vec::new();
+    let mut all = waiting(observed, &[]);
     let pods = roles
         .iter()
         .flat_map(|role| &role.replicas)
@@ -85,12 +86,26 @@ fn ended(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
         replica.state == ReplicaState::Failed || replica.exit_code.is_some_and(|code| code != 0)
     };
     if replicas.any(has_failed) {
-        all.push(format!(
-            "The logs of failed replicas: kubectl training logs {} --failed",
-            job.argument()
-        ));
+        all.push(match observed.pods.iter().all(is_on_local_node) {
+            true => {
+                "The logs of failed replicas are in the output of local node, which serves none to kubectl."
+                    .to_owned()
+            }
+            false => format!(
+                "The logs of failed replicas: kubectl training logs {} --failed",
+                job.argument()
+            ),
+        });
     }
     all
+}
+
+/// True if `local node` runs the pod, in a cluster with an API server of its own. The node of `local cluster`, which serves
+/// logs, has another name.
+fn is_on_local_node(pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let host = pod.status.as_ref().and_then(|status| status.host_ip.as_deref());
+    host == Some("127.0.0.1") && node != Some("local")
 }
 
 fn restarting(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
@@ -178,7 +193,11 @@ fn waiting(observed: &ObservedJob, roles: &[RoleView]) -> Vec<String> {
                 at.unwrap_or_default()
             ))
         });
-        sentences.push(format!("The job waits: {reason}{}", message.unwrap_or_default()));
+        let what = match reason.starts_with("FailedPatch") || reason.starts_with("FailedDelete") {
+            true => "An object of the job cannot be changed, and the operator tries again",
+            false => "The job waits",
+        };
+        sentences.push(format!("{what}: {reason}{}", message.unwrap_or_default()));
     }
     sentences
 }
