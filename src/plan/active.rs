@@ -30,7 +30,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             milestone,
             record,
             limit,
-        } => end::fail(draft, &milestone, record, limit.as_deref()),
+        } => end::fail(draft, &milestone, *record, limit.as_deref()),
         JobVerdict::Succeeded if draft.must_show_running() => draft.count_pending_as_active(),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => {

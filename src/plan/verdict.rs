@@ -24,7 +24,7 @@ use super::survey::{self, ObservedReplica, ObservedRole, Survey};
 pub(super) enum JobVerdict<'s, 'a> {
     Failed {
         milestone: Milestone<'a>,
-        record: FailureRecord,
+        record: Box<FailureRecord>,
         /// The exceeded limit of restarts as a text, if that is the cause.
         limit: Option<String>,
     },
@@ -101,7 +101,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
     if draft.deadline().is_some_and(|at| at <= draft.now) {
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
-            record: out_of_time(draft),
+            record: Box::new(out_of_time(draft)),
             limit: None,
         };
     }
@@ -113,7 +113,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
-            record: root_cause.unwrap_or_default(),
+            record: Box::new(root_cause.unwrap_or_default()),
             limit: Some(limit),
         };
     }
@@ -335,7 +335,7 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     };
     JobVerdict::Failed {
         milestone,
-        record,
+        record: Box::new(record),
         limit,
     }
 }

@@ -37,9 +37,10 @@ pub(crate) fn resolve(text: &str) -> Option<Value> {
 
 /// Returns the text of a boolean or number if JSON has another text for it.
 pub(crate) fn written(text: &str, value: &Value) -> Option<Box<str>> {
+    let json = value.to_string();
     let is_other = match value {
-        Value::Bool(_) => !text.eq_ignore_ascii_case(&value.to_string()),
-        Value::Number(_) => text != value.to_string(),
+        Value::Bool(_) => !text.eq_ignore_ascii_case(&json),
+        Value::Number(_) => text != json,
         _ => false,
     };
     is_other.then(|| text.into())

@@ -45,7 +45,16 @@ fn the_example_counts_primes() {
 /// A kind with required fields of its own has the hook `example`.
 #[test]
 fn a_command_runs_as_a_first_job() {
-    let output = operator(&["local", "run", "--kind", "FarmJob", "--", "sh", "-c", "echo I am $FARM_ROLE"]);
+    let output = operator(&[
+        "local",
+        "run",
+        "--kind",
+        "FarmJob",
+        "--",
+        "sh",
+        "-c",
+        "echo I am $FARM_ROLE",
+    ]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("head-0 | I am head\n"), "{text}");

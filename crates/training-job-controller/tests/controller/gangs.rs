@@ -66,7 +66,9 @@ async fn a_patch_that_is_refused_is_in_the_status_until_it_succeeds() {
         ..Setup::toyjobs(|_, _| Runs)
     });
     sim.start();
-    sim.create(toy_job("job", &SMALL)).await;
+    let mut job = toy_job("job", &SMALL);
+    job["metadata"]["annotations"] = json!({ (ELASTIC): "" });
+    sim.create(job).await;
     sim.advance(60).await;
     sim.network
         .fail_next("patch", "podgroups", usize::MAX, Refused(422, "Invalid"));
