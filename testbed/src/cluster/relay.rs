@@ -213,7 +213,8 @@ async fn unavailable(
         Ok::<_, io::Error>(answer)
     };
     tokio::select! {
-        _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)) => {}
+        // So each request is a connection that is counted.
+        _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service_fn(answer)) => {}
         _ = changes.changed() => {}
     }
     Ok(())

@@ -6,9 +6,9 @@ use futures::future::join_all;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use training_job::api::ConditionType;
-use training_job_testbed::cluster::Link;
+use training_job_testbed::cluster::{Link, WAIT_TIMEOUT};
 use training_operator_testing::operator::Operator;
 
 use crate::rig::jobs::{is, job};
@@ -40,9 +40,14 @@ async fn many_busy_jobs_open_few_connections_write_few_lines_and_lose_no_event_w
             (before, Instant::now())
         };
         let (_, ((connections, lines), gone)) = tokio::join!(creates, goes);
-        while relay.traffic().connections < connections + ATTEMPTS {
-            sleep(Duration::from_millis(20)).await;
-        }
+        let attempts = async {
+            while relay.traffic().connections < connections + ATTEMPTS {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(WAIT_TIMEOUT, attempts)
+            .await
+            .expect("the operator tries again");
         let allowed = MAX_CONNECTIONS_PER_SECOND * (gone.elapsed().as_secs_f64() + 1.0);
         assert!(
             ATTEMPTS as f64 <= allowed,
