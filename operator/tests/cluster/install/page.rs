@@ -70,12 +70,15 @@ async fn what_is_removed_leaves_the_namespace_the_definitions_and_the_jobs() {
     assert_eq!(installed(cluster).await, "");
     let left = [
         "get",
-        "mxjob,configmap/others,serviceaccount/others",
+        "configmap/others",
+        "serviceaccount/others",
         "--namespace",
         "kubeflow",
         "--output=name",
     ];
     let left = cluster.kubectl(&left).await.success();
+    let jobs = ["get", "mxjob", "--namespace", "kubeflow", "--output=name"];
+    let left = left + &cluster.kubectl(&jobs).await.success();
     for object in ["mxjob.kubeflow.org/", "configmap/others", "serviceaccount/others"] {
         assert!(left.contains(object), "{left}");
     }

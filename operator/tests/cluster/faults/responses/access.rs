@@ -133,14 +133,14 @@ async fn a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
         .wait_until_refused(&client, &namespace, "create", "pods")
         .await;
     stage.create(job("a", 4)).await;
-    let message = stage.until_event("a", "FailedCreatePod").await;
+    let message = stage.until_event("a", "FailedCreateService").await;
     assert!(message.contains("forbidden"), "{message}");
     // The pods of the other jobs already exist, and the remaining calls are allowed.
     stage.succeed("before", 1).await;
-    let creates = stage.proxy.count(&On::call("create", "pods").prefixed("a"));
+    let creates = stage.proxy.count(&On::call("create", "services").prefixed("a"));
     set(serde_json::to_value(&old.rules).unwrap()).await;
     stage.until_all_run("a", 4).await;
-    assert_eq!(stage.count_events("a", "FailedCreatePod").await, 1);
+    assert_eq!(stage.count_events("a", "FailedCreateService").await, 1);
     assert!(creates < 12, "{creates} tries");
     stage.succeed("a", 4).await;
     stage.expect_no_harm();
