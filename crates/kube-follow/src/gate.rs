@@ -318,7 +318,7 @@ where
             };
             match answer {
                 Ok(answer) if !is_unavailable(answer.status()) => {
-                    gate.0.change(State::answered);
+                    gate.0.change(|state| state.answered(sent));
                     Ok(answer)
                 }
                 other => {

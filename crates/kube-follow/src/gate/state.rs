@@ -81,11 +81,12 @@ impl State {
         !std::mem::replace(&mut self.is_seeking, true)
     }
 
-    /// Records the answer to a call. It refutes a suspicion, but opens no closed gate, because another connection than
-    /// the broken one may have carried it.
-    pub(super) fn answered(&mut self) {
+    /// Records the answer to a call of this time. It refutes an earlier suspicion, but opens no closed gate, because
+    /// another connection than the broken one may have carried it. The answer to a call that was sent before the
+    /// suspicion may be older than the failure.
+    pub(super) fn answered(&mut self, sent: Instant) {
         self.answered = Instant::now();
-        if self.phase == Phase::Suspected {
+        if self.phase == Phase::Suspected && sent > self.since {
             self.phase = Phase::Open;
         }
     }
@@ -191,13 +192,17 @@ mod tests {
         assert_eq!(state.attempt_answered(), None);
         assert_eq!(state.phase, Phase::Open);
         assert_eq!(state.next_attempt(), None);
+        let before = Instant::now();
         state.failed();
-        state.answered();
+        state.answered(before);
+        assert_eq!(state.phase, Phase::Suspected, "an answer of before");
+        sleep(Duration::from_millis(1)).await;
+        state.answered(Instant::now());
         assert_eq!(state.phase, Phase::Open);
         // The attempt that is still made goes on for the next suspicion.
         assert!(!state.failed());
         assert!(state.attempt_failed());
-        state.answered();
+        state.answered(Instant::now());
         assert_eq!(state.phase, Phase::Closed, "an answer of an older connection");
     }
 

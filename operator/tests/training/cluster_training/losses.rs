@@ -64,7 +64,7 @@ async fn a_killed_api_server_is_not_noticed_by_the_job() {
     plane.stop_api_server();
     // A node that starts during the outage waits.
     let late = plane.spawn(node(&plane, "local-late", "default"));
-    late.wait_for_line("waiting for https://").await;
+    late.wait_for_line("waiting: the API server https://").await;
     // Changes during the outage are observed after it.
     trial.node.wait_for_line(" | step=20 rank=").await;
     plane.start_api_server().await;

@@ -129,9 +129,10 @@ fn the_replica_that_exceeds_the_limit_has_its_own_exit_code_and_the_counted_rest
     let ended = trial.run(&job).end();
     ended.expect_code(1);
     ended.only(&[
-        "  restarted, then failed: ",
+        "failed: limited-worker-0",
         " exited with 3; backoffLimit 1 is used up",
     ]);
+    assert_eq!(ended.all(&["    | "]), [""; 0], "it printed nothing");
     let table = ended.table();
     let row = &table["worker-0"];
     assert_eq!(

@@ -73,7 +73,8 @@ const LAST_FAILURE: &str = "; the last failure: ";
 fn without_limit(failure: &FailureRecord) -> FailureRecord {
     let mut failure = failure.clone();
     if let Some((_, message)) = failure.message.split_once(LAST_FAILURE) {
-        failure.message = message.to_owned();
+        // The usual reason stands where there was no output.
+        failure.message = if message == "Error" { "" } else { message }.to_owned();
         if failure.exit_code.is_some() {
             failure.reason = "Error".to_owned();
         }
