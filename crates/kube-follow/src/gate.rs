@@ -13,7 +13,7 @@ use http::header::RETRY_AFTER;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tower::util::ServiceExt;
 use tower::{BoxError, Layer, Service};
@@ -67,7 +67,9 @@ pub struct Gate(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    phase: watch::Sender<Phase>,
+    /// The phase has changed. It wakes the calls in the order in which they began to wait, so that they reach the server in
+    /// that order; `tokio::sync::watch` would wake them in a random one.
+    changed: Notify,
 }
 
 impl Default for Gate {
@@ -84,7 +86,7 @@ impl Gate {
         key.hash(&mut hasher);
         Self(Arc::new(Shared {
             state: Mutex::new(State::new(hasher.finish())),
-            phase: watch::Sender::new(Phase::Open),
+            changed: Notify::new(),
         }))
     }
 
@@ -100,7 +102,7 @@ impl Gate {
 
     /// Returns true while calls pass.
     pub fn is_open(&self) -> bool {
-        *self.0.phase.borrow() == Phase::Open
+        self.0.phase() == Phase::Open
     }
 
     /// Counts a call as waiting in the log until the returned value is dropped.
@@ -123,8 +125,7 @@ impl Gate {
         }
         let _waiting = self.wait();
         let deadline = deadline.min(Instant::now() + MAX_HOLD);
-        let mut phase = self.0.phase.subscribe();
-        let opened = phase.wait_for(|phase| *phase == Phase::Open);
+        let opened = self.0.until(|phase| phase == Phase::Open);
         match tokio::time::timeout_at(deadline, opened).await {
             Ok(_) => Ok(()),
             Err(_) => Err(Away),
@@ -146,22 +147,41 @@ impl Gate {
 
     /// Returns true if the server is away, once an attempt has decided it.
     async fn is_away(&self) -> bool {
-        let mut phase = self.0.phase.subscribe();
-        let decided = phase.wait_for(|phase| *phase != Phase::Suspected).await;
-        decided.is_ok_and(|phase| *phase == Phase::Closed)
+        self.0.until(|phase| phase != Phase::Suspected).await == Phase::Closed
     }
 }
 
 impl Shared {
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // The state consists of plain values.
-        let mut state: MutexGuard<'_, State> = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn phase(&self) -> Phase {
+        self.lock().phase
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let before = state.phase;
         let result = change(&mut state);
-        // Under the lock, so that the phases are published in their order.
-        let phase = state.phase;
-        self.phase
-            .send_if_modified(|before| std::mem::replace(before, phase) != phase);
+        if state.phase != before {
+            self.changed.notify_waiters();
+        }
         result
+    }
+
+    /// Waits for one of the wanted phases, and returns it.
+    async fn until(&self, is_wanted: impl Fn(Phase) -> bool) -> Phase {
+        loop {
+            // Made before the phase is read, so that no change is missed.
+            let changed = self.changed.notified();
+            let phase = self.phase();
+            if is_wanted(phase) {
+                return phase;
+            }
+            changed.await;
+        }
     }
 }
 

@@ -2,6 +2,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
+use tokio::sync::watch;
 
 use super::*;
 use crate::{CallError, CallTimeout};
