@@ -6,6 +6,10 @@ use tokio::time::Instant;
 
 use crate::backoff::spread;
 
+/// The pause before the first attempt. Connections that break at the same moment have all broken by then, so the attempt
+/// does not reach the server over the last of them, and refute what is true.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// The pause after the first attempt. It grows up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
@@ -103,7 +107,7 @@ impl State {
             return None;
         }
         let pause = match self.attempts {
-            0 => Duration::ZERO,
+            0 => SETTLE,
             n => spread(FIRST_PAUSE.saturating_mul(n).min(MAX_PAUSE), (self.key, n)),
         };
         self.attempts = self.attempts.saturating_add(1);
@@ -167,7 +171,7 @@ mod tests {
     async fn absence_and_return_are_news_once() {
         let mut state = State::new(0);
         state.failed();
-        assert_eq!(state.next_attempt(), Some(Duration::ZERO));
+        assert_eq!(state.next_attempt(), Some(SETTLE));
         assert!(state.attempt_failed());
         assert!(!state.attempt_failed());
         sleep(Duration::from_secs(3)).await;
@@ -223,6 +227,6 @@ mod tests {
         assert!(cycles <= 90, "{cycles}");
         sleep(STABLE_AFTER).await;
         state.failed();
-        assert_eq!(state.next_attempt(), Some(Duration::ZERO));
+        assert_eq!(state.next_attempt(), Some(SETTLE));
     }
 }
