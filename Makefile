@@ -65,7 +65,7 @@ TEST_THREADS = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 .PHONY: test-toolchains $(READY) ready-pytorch ready-jax ready-paddle
 # Before minutes of work, not after them.
 test-toolchains:
-	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 ready-tests:
 	@cargo test --workspace --all-features --quiet --no-run
 ready-control-plane ready-go-operator ready-actionlint ready-clients: ready-%:

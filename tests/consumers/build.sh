@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")"
 out=$(cd ../.. && pwd)/target/consumers
-command -v go >/dev/null || { echo "consumers: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+command -v go >/dev/null || { echo "consumers: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 mkdir -p "$out"
 # One at a time, where the system has flock; a second caller finds the work done.
 if command -v flock >/dev/null; then

@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
 out=$target/control-plane
-command -v go >/dev/null || { echo "control-plane: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+command -v go >/dev/null || { echo "control-plane: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 
 # Builds the program of the current folder, which says that it is of its version of Kubernetes.
 build() {

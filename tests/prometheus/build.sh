@@ -7,7 +7,7 @@ out=$PWD/target/prometheus
 # Newer ones need Go 1.26.
 prometheus=github.com/prometheus/prometheus@v0.314.0
 operator=github.com/prometheus-operator/prometheus-operator@v0.85.0
-command -v go >/dev/null || { echo "prometheus: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+command -v go >/dev/null || { echo "prometheus: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 # What they are made from, to notice a change.
 recipe="$(go env GOVERSION) $prometheus $operator"
 [ "$(cat "$out/recipe" 2>/dev/null)" != "$recipe" ] || exit 0

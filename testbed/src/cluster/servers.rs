@@ -51,6 +51,8 @@ pub(super) fn api_server(
         .args([
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
+            // From 1.37 on, it publishes no endpoints at a loopback address, and ends if it is to do so.
+            "--endpoint-reconciler-type=none",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.96.0.0/12",
             "--authorization-mode=RBAC",

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 out=$(cd ../../.. && pwd)/target/kubelet-exec
 [ ! -x "$out" ] || [ -n "$(find . ../go.mod -newer "$out" -type f)" ] || exit 0
-command -v go >/dev/null || { echo "kubelet-exec: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+command -v go >/dev/null || { echo "kubelet-exec: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 mkdir -p "$(dirname "$out")"
 go build -o "$out.$$" .
 mv "$out.$$" "$out"

@@ -20,10 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	protocols "k8s.io/apimachinery/pkg/util/remotecommand"
-	"k8s.io/client-go/tools/remotecommand"
-	streaming "k8s.io/kubelet/pkg/cri/streaming/remotecommand"
+	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 )
 
@@ -62,8 +60,8 @@ func serve(w http.ResponseWriter, req *http.Request) {
 // machine runs the commands of all containers.
 type machine struct{}
 
-func (machine) ExecInContainer(ctx context.Context, pod string, _ types.UID, container string, command []string,
-	in io.Reader, out, err io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (machine) ExecInContainer(ctx context.Context, pod, _, container string, command []string,
+	in io.Reader, out, err io.WriteCloser, _ bool, _ <-chan streaming.TerminalSize, _ time.Duration) error {
 	process := exec.CommandContext(ctx, command[0], command[1:]...)
 	process.Env = append(os.Environ(), "POD="+pod, "CONTAINER="+container)
 	process.Stdin, process.Stdout, process.Stderr = in, out, err

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")"
 bin=$(cd ../../.. && pwd)/target/node/bin
-command -v go >/dev/null || { echo "node: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+command -v go >/dev/null || { echo "node: go is missing; install Go 1.26 or later (https://go.dev/dl)" >&2; exit 1; }
 mkdir -p "$bin"
 export CGO_ENABLED=0
 
