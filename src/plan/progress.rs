@@ -47,7 +47,7 @@ fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         let has_pod =
             |s: &&ObservedReplica| !matches!(s, ObservedReplica::Missing | ObservedReplica::Outdated(_));
         let prefix = of_role.replicas.iter().take_while(has_pod).count();
-        // The last pods may be stopping because the role was smaller for a while. Their end is no failure.
+        // The last pods may be stopping because the role was smaller for a while. Their end is not a failure.
         let leaving = |s: &&ObservedReplica| matches!(s, ObservedReplica::Stopping(_));
         let surplus = of_role.replicas[..prefix]
             .iter()

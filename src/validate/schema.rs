@@ -30,7 +30,7 @@ pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
 
 /// Returns the errors of `object` by `schema`, the schema of a definition's version.
 ///
-/// A null property counts as absent, as in the API server. A null value in a map is no error, because the API server
+/// A null property counts as absent, as in the API server. A null value in a map is not an error, because the API server
 /// drops it. It is added to `nulls`, because it is likely a mistake.
 pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) -> FieldErrors {
     let mut errors = FieldErrors::default();

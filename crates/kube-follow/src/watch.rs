@@ -72,7 +72,7 @@ pub enum Event<K> {
     /// logged. [`Watch::run`] retries after a wait.
     Forbidden(String),
     /// A list or a watch failed. The reason is logged with `tracing` as a warning, and [`Watch::run`] retries after a wait.
-    /// A lost connection of a watch is no warning, and is replaced at once.
+    /// A lost connection of a watch is not worth a warning: it is replaced at once.
     Failed,
 }
 

@@ -127,14 +127,14 @@ impl DocumentCheck {
         errors
     }
 
-    /// Returns a note for each job within a document that is no job itself.
+    /// Returns a note for each job within a document of another kind.
     pub fn embedded_jobs(&mut self, file: &str, node: &Node) -> Vec<Finding> {
         file.clone_into(&mut self.0.file);
         self.0.embedded(node);
         std::mem::take(&mut self.0.checked.findings)
     }
 
-    /// True if a text that is no valid YAML is that of a job.
+    /// True if a text that is not valid YAML is that of a job.
     pub fn names_job(&self, text: &str) -> bool {
         found::names_job(&self.0.kinds, text)
     }

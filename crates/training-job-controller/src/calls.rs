@@ -147,7 +147,7 @@ impl CallLimiter {
         };
         match &answer {
             Ok(_) => self.lock().completed(urgency, begun.elapsed()),
-            // The absence of the server is no overload.
+            // A server that is away is not overloaded.
             Err(CallError::Away) => {}
             Err(CallError::Timeout(_)) if !self.gate.is_open() => return Err(CallError::Away),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {

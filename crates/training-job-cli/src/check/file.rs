@@ -69,7 +69,7 @@ impl Checker {
         }
     }
 
-    /// Handles the end of a file that is no valid YAML.
+    /// Handles the end of a file that is not valid YAML.
     fn syntax_error(&mut self, text: &str, error: SyntaxError) {
         let remedy = wording::render_template();
         match (found::is_of_template(text, &error), self.is_found) {

@@ -22,7 +22,7 @@ pub(super) fn may_have_job(kinds: &Kinds, text: &str) -> bool {
     })
 }
 
-/// True if a text that is no valid YAML names one of the kinds as its kind, or has the field of their roles.
+/// True if a text that is not valid YAML names one of the kinds as its kind, or has the field of their roles.
 pub(super) fn names_job(kinds: &Kinds, text: &str) -> bool {
     let is_within_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let stands = |word: &str, is_in_place: fn(&str, &str) -> bool| {

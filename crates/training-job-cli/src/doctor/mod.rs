@@ -34,7 +34,7 @@ former operator, jobs that wait for more than 10 minutes, operators that run sid
 old. The cluster is not changed: permissions are checked by SubjectAccessReviews. Resources that cannot be read are
 reported. The number and size of the stories that an operator keeps (--history) are read by a command in its pod, which
 needs `list pods`, `get pods/exec` and `create pods/exec` in its namespace; without these rights, they are reported as not
-readable, which is no finding.
+readable, which is not a finding.
 
 Examples:
   {program} doctor

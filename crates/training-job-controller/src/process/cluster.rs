@@ -86,7 +86,7 @@ pub struct ClusterFlags {
     /// The name in the server's certificate [default: that of its address].
     #[arg(long, value_name = "NAME", help_heading = "Cluster", hide_short_help = true)]
     pub tls_server_name: Option<String>,
-    /// The time in which the server must respond, such as 5s; 0 is no limit.
+    /// The time in which the server must respond, such as 5s; 0 means no limit.
     #[arg(long, value_name = "TIME", help_heading = "Cluster", hide_short_help = true, value_parser = timeout)]
     pub request_timeout: Option<Duration>,
     /// Do not check the certificate of the server.

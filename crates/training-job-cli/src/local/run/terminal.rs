@@ -25,7 +25,7 @@ pub(super) struct LiveTable {
 }
 
 impl LiveTable {
-    /// Returns `None` if standard output is no terminal, or is a terminal that cannot move its cursor.
+    /// Returns `None` if standard output is not a terminal, or is a terminal that cannot move its cursor.
     pub(super) fn new(terminal: bool) -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         (terminal && !dumb).then(|| Self {
