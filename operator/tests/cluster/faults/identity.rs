@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
@@ -133,4 +135,94 @@ async fn labels_that_a_client_takes_off_a_pod_are_restored_and_restart_nothing()
     stage.succeed("a", 2).await;
     stage.expect_no_harm();
     operator.expect_well();
+}
+
+#[tokio::test]
+async fn labels_that_admission_takes_off_new_pods_are_restored_and_restart_nothing() {
+    let stage = Stage::new("stripped").await;
+    strip_labels_of_pods(&stage, &["CREATE"]).await;
+    let operator = stage.operator();
+    stage.create(job("a", 2)).await;
+    stage.until_event("a", "PodLabelsChanged").await;
+    let before = stage.until_all_run("a", 2).await;
+    stage.succeed("a", 2).await;
+    assert_eq!(stage.pods_of("a").await, before);
+    let status = stage.jobs().get("a").await.unwrap().status.unwrap().job;
+    assert_eq!((status.restart_count, &status.failure), (0, &None));
+    let patches = stage.proxy.count(&On::call("patch", "pods"));
+    assert!(patches <= 4, "{patches} patches of two pods");
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+/// The operator's watch never selects such pods. They cannot be repaired, so they are left as they are.
+#[tokio::test]
+async fn labels_that_admission_takes_off_at_every_write_are_reported() {
+    let stage = Stage::new("kept-off").await;
+    strip_labels_of_pods(&stage, &["CREATE", "UPDATE"]).await;
+    let operator = stage.operator();
+    stage.create(job("a", 2)).await;
+    stage.until_event("a", "FailedPatchPod").await;
+    let events = stage.events("a").await;
+    let told = events.iter().find(|(reason, _)| reason == "FailedPatchPod");
+    let (_, told) = told.unwrap();
+    assert!(
+        told.ends_with("accepted the change but stored something else"),
+        "{told}"
+    );
+    assert_eq!(stage.pods_of("a").await.len(), 2);
+    assert_eq!(stage.pods_deleted(), 0);
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+/// Has the API server of the stage take the operator's label off all pods of its namespace, and returns when it does so.
+async fn strip_labels_of_pods(stage: &Stage<'_>, operations: &[&str]) {
+    let name = &stage.namespace;
+    let label = "training.kubeflow.org~1operator-name";
+    let expression = format!("[JSONPatch{{op: 'remove', path: '/metadata/labels/{label}'}}]");
+    let policy = json!({
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+                    "operations": operations}],
+            },
+            "matchConditions": [{"name": "has-it", "expression":
+                "has(object.metadata.labels) && 'training.kubeflow.org/operator-name' in object.metadata.labels"}],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+        },
+    });
+    let binding = json!({"spec": {"policyName": name}});
+    for (kind, object) in [
+        ("MutatingAdmissionPolicy", policy),
+        ("MutatingAdmissionPolicyBinding", binding),
+    ] {
+        let resource =
+            ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind));
+        let object = DynamicObject::new(name, &resource).data(object);
+        let api: Api<DynamicObject> = Api::all_with(stage.cluster.client(), &resource);
+        api.create(&Default::default(), &object).await.unwrap();
+    }
+    // The API server applies a policy some time after it is stored.
+    let labels = json!({"training.kubeflow.org/operator-name": "none"});
+    let probe = json!({"metadata": {"name": "probe", "labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let probe: Pod = serde_json::from_value(probe).unwrap();
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    while stage
+        .pods()
+        .create(&dry_run, &probe)
+        .await
+        .unwrap()
+        .labels()
+        .len()
+        == 1
+    {
+        tokio::task::yield_now().await;
+    }
 }
