@@ -230,7 +230,8 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
     });
     story.all_run();
     let told = "FailedPatchTurn: Error patching: Turn job: \
-                the API server accepted the change but stored something else";
+                the API server accepted the change but stored something else; look for an admission webhook or policy \
+                that changes it back, or a definition without the field";
     assert_eq!(events(&story, "FailedPatch"), [told]);
     assert_eq!(
         running(&story),

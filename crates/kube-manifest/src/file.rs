@@ -19,10 +19,8 @@ pub(crate) fn read_bounded(input: impl Read, max: u64) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn too_large(max: u64) -> io::Error {
-    io::Error::other(format!(
-        "must be at most {} MiB; split it into several files",
-        max >> 20
-    ))
+    let problem = format!("must be at most {} MiB; split it into several files", max >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, problem)
 }
 
 #[cfg(test)]

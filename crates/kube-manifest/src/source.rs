@@ -30,6 +30,8 @@ pub struct NoText {
     pub problem: String,
     /// The text of a file that is not UTF-8, as far as it can be read. `None` if the file was not read.
     pub lossy: Option<String>,
+    /// True if the file has more than [`MAX_FILE_BYTES`].
+    pub is_too_large: bool,
 }
 
 impl fmt::Display for NoText {
@@ -44,6 +46,7 @@ impl Source {
         let unread = |error: io::Error| NoText {
             problem: reason(&error),
             lossy: None,
+            is_too_large: error.kind() == io::ErrorKind::FileTooLarge,
         };
         Self {
             name,
@@ -204,6 +207,7 @@ fn text(bytes: Vec<u8>) -> Result<String, NoText> {
     let no_text = |why: &str, lossy: String| NoText {
         problem: format!("must be UTF-8 text ({why})"),
         lossy: Some(lossy),
+        is_too_large: false,
     };
     let unit: Option<fn([u8; 2]) -> u16> = match bytes.get(..2) {
         Some([0xff, 0xfe]) => Some(u16::from_le_bytes),

@@ -428,7 +428,10 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
         if !is_told {
             continue;
         }
-        let (_, _, doing) = verbs(failure.action);
+        let doing = match (failure.action, failure.kind) {
+            (Action::Patch, ChildKind::Pod) => "restoring labels",
+            (action, _) => verbs(action).2,
+        };
         let reason = failure_reason(failure);
         if events.iter().all(|(event, _)| event.reason != reason) {
             let message = format!(

@@ -117,7 +117,10 @@ pub(super) enum ApplyError {
     #[error("an object of that name is still being deleted")]
     StillThere,
     /// The child was patched, but the stored object lacks the change.
-    #[error("the API server accepted the change but stored something else")]
+    #[error(
+        "the API server accepted the change but stored something else; look for an admission webhook or policy that \
+         changes it back, or a definition without the field"
+    )]
     NotKept,
     /// The cached object is outdated. Either the object is gone, or it exists and the cache dropped the response
     /// because a list or the watch had overtaken it. This also occurs after a restore of the server from a backup,

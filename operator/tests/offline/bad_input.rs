@@ -20,6 +20,9 @@ fn every_bad_file_is_refused_with_a_remedy() {
     for file in &files {
         assert!(run.stderr.contains(file), "{file} is not refused");
     }
+    for line in run.stderr.lines() {
+        assert!(line.matches("; ").count() <= 1, "it has two remedies: {line}");
+    }
     insta::assert_snapshot!(run.stderr);
 }
 

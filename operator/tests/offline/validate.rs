@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use kube_manifest::MAX_FILE_BYTES;
 use serde_json::Value;
 use training_operator_testing::program::{empty_directory, root, run, run_with_input};
 
@@ -161,6 +162,8 @@ impl Repository {
 #[test]
 fn a_directory_may_contain_anything() {
     let repository = Repository::new("validate-anything");
+    let data = fs::File::create(repository.folder.join("data.json")).unwrap();
+    data.set_len(MAX_FILE_BYTES + 1).unwrap();
     let (code, output) = repository.validate(&[]);
     assert_eq!(code, Some(0), "{output}");
     insta::assert_snapshot!(output);
@@ -184,7 +187,8 @@ fn a_patch_that_is_named_is_skipped_with_the_command_that_checks_its_result() {
     );
     let patch = patch.to_str().unwrap();
     let named = run(&["validate", patch]);
-    let note = format!("{patch}: note: is a patch of a kustomization; skipped; check the result: {build}\n");
+    let note =
+        format!("{patch}: note: is a patch of a kustomization and is skipped; check the result: {build}\n");
     assert_eq!(
         named.stdout,
         format!("{note}0 valid jobs, 0 errors, 0 warnings\n")

@@ -108,7 +108,7 @@ pub(super) fn check_amounts(list: &Value, at: FieldPath<'_>, found: &mut Found<'
             found.errors.push(
                 at,
                 format!("must be a whole number (is {text})"),
-                "use 1 or more; devices cannot be divided",
+                "use 1 or more, because devices cannot be divided",
             );
         } else if page.is_some_and(|page| !amount.is_multiple_of(parsed(page))) {
             let page = page.unwrap_or_default();

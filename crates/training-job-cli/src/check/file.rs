@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kube_manifest::{Position, Severity, Source, SyntaxError, parse_until_error};
+use kube_manifest::{MAX_FILE_BYTES, Position, Severity, Source, SyntaxError, parse_until_error};
 
 use super::{Checker, found, wording};
 use crate::help::help;
@@ -13,6 +13,10 @@ impl Checker {
         self.file = source.name;
         let text = match source.text {
             Ok(text) => text,
+            Err(no_text) if self.is_found && no_text.is_too_large => {
+                let problem = format!("has more than {} MiB and is skipped", MAX_FILE_BYTES >> 20);
+                return self.add(Severity::Note, None, "", problem, "");
+            }
             Err(no_text) => {
                 let may_be_job = |text: &String| found::names_job(&self.kinds, text);
                 if self.is_found && no_text.lossy.as_ref().is_some_and(|text| !may_be_job(text)) {
@@ -51,7 +55,7 @@ impl Checker {
         }
         if let Some(directory) = self.kustomizations.of_patch(&self.file) {
             if names_job() {
-                let problem = "is a patch of a kustomization; skipped".to_owned();
+                let problem = "is a patch of a kustomization and is skipped".to_owned();
                 let remedy = format!("check the result: {}", build(directory));
                 self.add(Severity::Note, None, "", problem, &remedy);
                 self.has_job |= self.checks_embedded && !self.is_found;
@@ -84,7 +88,7 @@ impl Checker {
 
     pub(super) fn skip_template(&mut self, at: Position) {
         self.has_job = true;
-        let problem = "looks like a template; skipped".to_owned();
+        let problem = "looks like a template and is skipped".to_owned();
         self.add(Severity::Note, Some(at), "", problem, &wording::render_template());
     }
 
