@@ -98,6 +98,7 @@ fn remedies(schema: &Schema, object: &Value, violation: &Violation<'_>) -> Optio
         ViolationKind::Type {
             value: Value::Object(members),
             wanted,
+            ..
         } if *wanted != Type::Object => {
             let Some(Step::Member(map)) = around.last() else {
                 return None;
@@ -167,7 +168,7 @@ fn push_violation(violation: &Violation<'_>, base: &str, remedy: Option<String>,
             errors.push(path, UNKNOWN_FIELD, remedy);
         }
         ViolationKind::Null { .. } => errors.push(path, "must not be null", "set a value or remove it"),
-        ViolationKind::Type { value, wanted } => wrong_type(path, value, *wanted, remedy, errors),
+        ViolationKind::Type { value, wanted, .. } => wrong_type(path, value, *wanted, remedy, errors),
         ViolationKind::Unsupported { value, allowed } => {
             let words = allowed.iter().filter_map(Value::as_str);
             let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();

@@ -85,7 +85,14 @@ impl<'a> Check<'a> {
         if let Some(wanted) = schema.type_
             && !schema.is_of_type(value)
         {
-            return self.push(at, ViolationKind::Type { value, wanted });
+            return self.push(
+                at,
+                ViolationKind::Type {
+                    value,
+                    wanted,
+                    bits: schema.bits,
+                },
+            );
         }
         if let Some(allowed) = &schema.allowed
             && !allowed.contains(value)

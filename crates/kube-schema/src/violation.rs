@@ -36,6 +36,8 @@ pub enum ViolationKind<'a> {
         value: &'a Value,
         /// The type that the schema requires here.
         wanted: Type,
+        /// The bits of the schema's format, `int32` or `int64`.
+        bits: Option<u32>,
     },
     /// The value is not in the enumeration.
     Unsupported {
@@ -62,8 +64,8 @@ pub enum ViolationKind<'a> {
         /// True if the maximum itself is too big as well.
         exclusive: bool,
     },
-    /// An integer exceeds the bits of its format, `int32` or `int64`. An API server accepts it; a program that
-    /// decodes it as that type cannot.
+    /// An integer exceeds the bits of its format, `int32` or `int64`. API servers up to 1.35 accept it; a
+    /// program that decodes it as that type cannot.
     Bits {
         /// The number.
         value: &'a Value,

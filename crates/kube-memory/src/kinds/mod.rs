@@ -144,8 +144,7 @@ impl Kind {
 
     pub(crate) fn name_rule(&self) -> NameRule {
         match self.family {
-            Family::Service => NameRule::Label1035,
-            Family::Namespace => NameRule::Label1123,
+            Family::Service | Family::Namespace => NameRule::Label1123,
             _ => NameRule::Subdomain,
         }
     }

@@ -8,14 +8,40 @@ use crate::object::{cause::Cause, document::Document};
 /// Checks a normalized object. Each violation becomes a cause.
 pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>) {
     if schema.is_combined() {
-        causes.extend(schema.check(&object.to_value()).iter().filter_map(cause));
+        causes.extend(schema.check(&object.to_value()).iter().flat_map(causes_of));
     } else {
         let members: Vec<_> = object.members().collect();
-        causes.extend(schema.check_members(&members).iter().filter_map(cause));
+        causes.extend(schema.check_members(&members).iter().flat_map(causes_of));
     }
 }
 
-/// Returns `None` for a violation that a server accepts.
+fn causes_of(violation: &Violation<'_>) -> impl Iterator<Item = Cause> {
+    cause(violation).into_iter().chain(out_of_range(violation))
+}
+
+/// The server checks separately that a number is in the range of its type and format, and names no field then.
+fn out_of_range(violation: &Violation<'_>) -> Option<Cause> {
+    let bits = match &violation.kind {
+        ViolationKind::Type {
+            value: Value::Number(_),
+            wanted: Type::Integer,
+            bits,
+        } => *bits,
+        ViolationKind::Bits { bits, .. } => Some(*bits),
+        _ => return None,
+    };
+    let format = match bits {
+        Some(bits) => format!("with format int{bits}"),
+        None => "(default format)".to_owned(),
+    };
+    let why = format!(
+        "Checked value must be of type integer {format} in {}",
+        violation.path
+    );
+    Some(Cause::invalid_text("<nil>", "", &why))
+}
+
+/// Returns `None` for a violation that a server accepts, or that has no cause with a field.
 fn cause(violation: &Violation<'_>) -> Option<Cause> {
     let at = violation.path.to_string();
     let invalid = |value: &Value, should: &str| {
@@ -31,7 +57,16 @@ fn cause(violation: &Violation<'_>) -> Option<Cause> {
         ViolationKind::Null { wanted: Some(wanted) } => {
             Some(Cause::wrong_type(at, "null", type_name(*wanted)))
         }
-        ViolationKind::Type { value, wanted } => {
+        // The format is only for values that Go decodes as they are.
+        ViolationKind::Type {
+            value,
+            bits: Some(bits),
+            ..
+        } if !(value.is_string() || value.is_array()) => {
+            let found = if value.is_number() { "float64" } else { "" };
+            Some(Cause::wrong_type(at, found, &format!("int{bits}")))
+        }
+        ViolationKind::Type { value, wanted, .. } => {
             Some(Cause::wrong_type(at, json_type(value), type_name(*wanted)))
         }
         ViolationKind::Unsupported { value, allowed } => {

@@ -139,7 +139,7 @@ fn defaults(kind: &str) -> Value {
         "StatefulSet" => json!({
             "replicas": 1,
             "podManagementPolicy": "OrderedReady",
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "partition": 0}},
             "revisionHistoryLimit": 10,
         }),
         "DaemonSet" => json!({

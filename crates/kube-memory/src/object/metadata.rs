@@ -1,6 +1,6 @@
 //! Validation of metadata: labels, annotations, finalizers, owner references.
 
-use kube_schema::names::{label_1035, label_1123, label_value, qualified, subdomain};
+use kube_schema::names::{label_1123, label_value, qualified, subdomain};
 use serde_json::{Map, Value};
 
 use crate::object::{cause::Cause, document::Document, json::array, members::Members};
@@ -15,7 +15,6 @@ const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 pub(crate) enum NameRule {
     Subdomain,
     Label1123,
-    Label1035,
 }
 
 impl NameRule {
@@ -24,7 +23,6 @@ impl NameRule {
         match self {
             Self::Subdomain => subdomain(name),
             Self::Label1123 => label_1123(name),
-            Self::Label1035 => label_1035(name),
         }
     }
 }
@@ -88,21 +86,16 @@ pub(crate) fn metadata(meta: &Members, causes: &mut Vec<Cause>) {
 
 fn owner_references(meta: &Members, causes: &mut Vec<Cause>) {
     let mut controllers = Vec::new();
-    for reference in array(meta.get("ownerReferences")) {
-        for (key, why) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
+    for (index, reference) in array(meta.get("ownerReferences")).enumerate() {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if reference
                 .get(key)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .is_empty()
             {
-                let field = format!("metadata.ownerReferences.{key}");
-                causes.push(Cause::invalid_text(field, "", why));
+                let field = format!("metadata.ownerReferences[{index}].{key}");
+                causes.push(Cause::required(field, "must not be empty"));
             }
         }
         if reference.get("controller") == Some(&Value::Bool(true)) {

@@ -16,6 +16,11 @@ pub(crate) fn parse(body: &[u8]) -> ApiResult<Value> {
     serde_json::from_slice(body).map_err(|error| Failure::bad_request(error_text(&error)))
 }
 
+/// Parses a patch as JSON.
+pub(crate) fn parse_patch(body: &[u8]) -> ApiResult<Value> {
+    serde_json::from_slice(body).map_err(|_| Failure::bad_request("invalid JSON patch"))
+}
+
 /// Returns the message for a JSON error.
 pub(crate) fn error_text(error: &serde_json::Error) -> String {
     if error.is_eof() {

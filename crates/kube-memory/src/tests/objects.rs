@@ -189,7 +189,7 @@ async fn services_get_defaults_and_checks() {
     let cause = |reason: &str, field: &str| (reason.to_owned(), field.to_owned());
     assert_eq!(
         refused(
-            json!({"metadata": {"name": "1a"}, "spec": {"ports": [{"port": 1}, {"name": "b", "port": 1}]}})
+            json!({"metadata": {"name": "a.b"}, "spec": {"ports": [{"port": 1}, {"name": "b", "port": 1}]}})
         )
         .await,
         [

@@ -5,6 +5,7 @@ use kube_schema::Schema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::request::body::parse_patch;
 use crate::request::failure::{ApiResult, Failure};
 
 /// The greatest number of operations in one JSON patch.
@@ -92,8 +93,7 @@ pub(crate) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
 
 /// Applies a JSON patch. An operation that does not fit rejects the whole patch.
 pub(crate) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()> {
-    let patch: Value = serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    let patch = parse_patch(body)?;
     if !patch.is_array() {
         return Err(Failure::bad_request(
             "error decoding patch: json: no list of operations",

@@ -108,7 +108,7 @@ impl Server {
             body::JSON_PATCH => edit(&mut body, |whole| patch::apply_json_patch(whole, &request.body))?,
             body::MERGE_PATCH => body.merge(parse_object(&request.body)?),
             _ => {
-                let patch = body::parse(&request.body)?;
+                let patch = body::parse_patch(&request.body)?;
                 edit(&mut body, |whole| {
                     patch::apply_strategic_patch(whole, patch, Position::BuiltIn(""))
                 })?;
@@ -309,13 +309,9 @@ impl Server {
 
 /// Parses a patch, which must be an object.
 fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
-        Err(error) => Err(Failure::bad_request(format!(
-            "error decoding patch: {}",
-            body::error_text(&error)
-        ))),
+    match body::parse_patch(body)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(Failure::bad_request("error decoding patch: json: no object")),
     }
 }
 

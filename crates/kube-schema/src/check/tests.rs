@@ -19,7 +19,7 @@ fn violations(schema: Value, value: Value) -> Vec<String> {
             ViolationKind::Missing => "missing".to_owned(),
             ViolationKind::Unknown { known } => format!("unknown, known {}", known.join(" ")),
             ViolationKind::Null { wanted } => format!("null for {wanted:?}"),
-            ViolationKind::Type { value, wanted } => format!("{value} for {wanted:?}"),
+            ViolationKind::Type { value, wanted, .. } => format!("{value} for {wanted:?}"),
             ViolationKind::Unsupported { value, allowed } => format!("{value} not in {}", json!(allowed)),
             ViolationKind::TooSmall {
                 value,
@@ -209,7 +209,11 @@ fn only_an_object_has_type_and_metadata() {
     let wanted = Type::Object;
     assert_eq!(
         schema.check(&text)[0].kind,
-        ViolationKind::Type { value: &text, wanted }
+        ViolationKind::Type {
+            value: &text,
+            wanted,
+            bits: None
+        }
     );
 }
 
