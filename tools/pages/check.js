@@ -1,6 +1,6 @@
 // Opens pages in headless Chromium, in light and dark, and checks them with axe-core. Fails if axe-core finds anything,
-// a page loads anything, a page has an error, or its print hides or cuts content or is dark. Writes pictures if a directory
-// for them is given.
+// a page loads anything, a page has an error, a head of a table breaks in a word, or its print hides or cuts content or is
+// dark. Writes pictures if a directory for them is given.
 //
 // usage: node check.js DIRECTORY-OF-PAGES [DIRECTORY-OF-PICTURES NAME...]
 //
@@ -11,6 +11,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
+import { brokenHeads } from "./heads.js";
 
 const [pages, pictures, ...pictured] = process.argv.slice(2);
 if (!pages) {
@@ -110,6 +111,10 @@ for (const file of files) {
       const all = document.querySelectorAll("details");
       if (all.length < 200) all.forEach((details) => (details.open = true));
     });
+    if (width === 400) {
+      (await brokenHeads(page)).slice(0, 5).forEach((fault) => fail(`${file}: ${fault}`));
+      await page.setViewport({ width, height: 900 });
+    }
     await page.evaluate(axe);
     const result = await page.evaluate(() => axe.run());
     for (const violation of result.violations) {

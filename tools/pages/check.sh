@@ -9,7 +9,7 @@ work=target/pages
 operator=target/debug/training-operator
 rm -rf "$work/html"
 mkdir -p "$work/html"
-cp tools/pages/package.json tools/pages/package-lock.json tools/pages/check.js tools/pages/live.js "$work"
+cp tools/pages/package.json tools/pages/package-lock.json tools/pages/check.js tools/pages/live.js tools/pages/heads.js "$work"
 (cd "$work" && npm ci --silent --no-audit --no-fund)
 cargo run --quiet --package training-job-story --example pages -- "$work/html"
 

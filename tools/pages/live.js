@@ -1,6 +1,6 @@
 // Opens the pages of `kubectl training ui` in headless Chromium while a job runs and fails. Fails if axe-core finds
-// anything, a page loads anything from elsewhere or has an error, or a page does not change by itself. Writes pictures of
-// the list and of the job's page if a directory for them is given.
+// anything, a page loads anything from elsewhere or has an error, a head of a table breaks in a word, or a page does not
+// change by itself. Writes pictures of the list and of the job's page if a directory for them is given.
 //
 // usage: node live.js ADDRESS KIND NAME [DIRECTORY-OF-PICTURES]
 //
@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import puppeteer from "puppeteer-core";
+import { brokenHeads } from "./heads.js";
 
 const [address, kind, name, pictures] = process.argv.slice(2);
 if (!name) {
@@ -28,6 +29,9 @@ const fail = (text) => {
 };
 
 async function check(page, title) {
+  const size = page.viewport();
+  for (const fault of await brokenHeads(page)) fail(`${title}: ${fault}`);
+  await page.setViewport(size);
   for (const value of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
     // The policy of the page forbids scripts in it, but not those of the debugger.
