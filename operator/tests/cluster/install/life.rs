@@ -171,6 +171,12 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, shown: 
     if compacts {
         objects.extend([COMPACT, COMPACT_TAKEN].map(compact));
     }
+    if shown == Shown::Others {
+        // On a busy machine a time to live is over before the operator has deleted the services and the autoscaler.
+        let times = objects.iter_mut();
+        let times = times.filter_map(|o| o.pointer_mut("/spec/runPolicy/ttlSecondsAfterFinished"));
+        times.for_each(|time| *time = Value::Null);
+    }
     create(cluster, namespace, &objects).await;
     if compacts {
         create_adopted::<MXJob>(cluster, namespace, compact(COMPACT_ADOPTED), |_| {}).await;
