@@ -35,7 +35,7 @@ tune: ready-tvm build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on
 boost: ready-xgboost build ## Train with XGBoost from examples/xgboost/train.yaml on this machine
 	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
 
-torch: ready-pytorch build ## Train with PyTorch from examples/pytorch/train.yaml on this machine (a download of about 190 MB)
+torch: ready-pytorch build ## Train with PyTorch from examples/pytorch/train.yaml on this machine (a download of about 125 MB)
 	@$(OPERATOR) local run --venv .venv/pytorch examples/pytorch/train.yaml
 
 jax: ready-jax build ## Train with JAX from examples/jax/train.yaml on this machine (a download of about 140 MB)
@@ -120,7 +120,7 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test large_training tensorflow::
 
-test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed (a download of about 550 MB, not part of make test)
+test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed (a download of about 490 MB, not part of make test)
 	@tools/venv.sh pytorch
 	@tools/venv.sh jax
 	@tools/venv.sh paddle

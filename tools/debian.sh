@@ -1,14 +1,13 @@
 #!/bin/sh
-# Unpacks packages of Debian 12 into a folder, without root and without a change of
+# Unpacks packages of Debian 13 into a folder, without root and without a change of
 # the system. `local run --venv FOLDER` accepts the folder as an environment.
 #
 #   tools/debian.sh PACKAGES FOLDER        tools/venv.sh pytorch calls it
 #   DEBIAN_MIRROR=http://deb.debian.org/debian       another mirror
 #
 # It serves packages whose wheels are too large: PyPI's PyTorch always includes CUDA.
-# The folder has its own Python, so the system's Python does not matter. The
-# system's C library must be that of Debian 12 or newer. apt-get uses lists and a
-# configuration in the folder, and checks Debian's signatures.
+# The folder has its own Python and C library, so the system's do not matter. apt-get
+# uses lists and a configuration in the folder, and checks Debian's signatures.
 set -eu
 
 fail() {
@@ -28,10 +27,10 @@ apt=$folder/apt
 debian=$folder/debian
 mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/debs" "$debian" "$folder/bin"
 : >"$apt/status"
-for suite in bookworm bookworm-updates; do
+for suite in trixie trixie-updates; do
     echo "deb [arch=amd64 signed-by=$keys] ${DEBIAN_MIRROR:-http://deb.debian.org/debian} $suite main"
 done >"$apt/sources.list"
-echo "deb [arch=amd64 signed-by=$keys] ${DEBIAN_MIRROR:-http://deb.debian.org/debian}-security bookworm-security main" >>"$apt/sources.list"
+echo "deb [arch=amd64 signed-by=$keys] ${DEBIAN_MIRROR:-http://deb.debian.org/debian}-security trixie-security main" >>"$apt/sources.list"
 
 apt_get() {
     apt-get -q -o Dir::State="$apt" -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" \
@@ -48,16 +47,20 @@ done
 rm -rf "$apt"
 ln -s debian/usr/lib "$folder/lib"
 
-# With Python 3.11, torchrun of this version needs the two PET_ variables: without a
-# file for its output, it fails when the first process ends.
+# --argv0 makes this file sys.executable, so that Python starts itself by it again.
+# Programs of the system inherit LD_LIBRARY_PATH, but not --library-path.
 cat >"$folder/bin/python" <<'END'
 #!/bin/sh
-# The Python of this environment, with the libraries of the environment.
-root=${0%/*}/../debian
-libraries=$root/usr/lib/x86_64-linux-gnu
-export LD_LIBRARY_PATH="$libraries:$root/lib/x86_64-linux-gnu:$root/usr/lib:$libraries/blas:$libraries/lapack${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export PYTHONNOUSERSITE=1 PET_TEE="${PET_TEE-1}" PET_REDIRECTS="${PET_REDIRECTS-1}"
-exec "$root/usr/bin/python3.11" "$@"
+# The Python of this environment, with the loader and the libraries of the environment.
+case $0 in
+/*) file=$0 ;;
+*) file=$PWD/$0 ;;
+esac
+usr=${file%/*}/../debian/usr
+libraries=$usr/lib/x86_64-linux-gnu
+export PYTHONNOUSERSITE=1
+exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$file" \
+    --library-path "$libraries:$usr/lib:$libraries/blas:$libraries/lapack" "$usr/bin/python3.13" "$@"
 END
 cat >"$folder/bin/torchrun" <<'END'
 #!/bin/sh
@@ -65,4 +68,24 @@ exec "${0%/*}/python" -m torch.distributed.run "$@"
 END
 chmod +x "$folder/bin/python" "$folder/bin/torchrun"
 ln -s python "$folder/bin/python3"
-"$folder/bin/python" -I -c 'import torch; assert torch.distributed.is_gloo_available()' || fail "what was unpacked does not run"
+
+# torchrun does not read USE_LIBUV for the store at which its workers meet.
+cat >>"$debian/usr/lib/python3/dist-packages/torch/distributed/__init__.py" <<'END'
+
+
+def _without_libuv(init):
+    """Debian builds PyTorch without libuv, which all stores use by default."""
+    return lambda *args, **options: init(*args, **{**options, "use_libuv": False})
+
+
+TCPStore.__init__ = _without_libuv(TCPStore.__init__)
+END
+"$folder/bin/python" -I - <<'END' || fail "what was unpacked does not run"
+import os, sys, torch
+
+assert torch.distributed.is_gloo_available()
+torch.distributed.TCPStore("127.0.0.1", 0, is_master=True)
+files = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+outside = [file for file in files if not file.startswith(os.path.realpath(sys.prefix) + "/")]
+assert not outside, f"a package is missing: the system's libraries {outside} are loaded"
+END

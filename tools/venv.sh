@@ -9,7 +9,7 @@
 # requirements. An incomplete or outdated environment is removed and made again.
 # The script prints each download of pip, and writes all output of pip to
 # .venv/NAME.log. The environment pytorch consists of Debian's packages and has
-# its own Python: see tools/debian.sh.
+# its own Python and C library: see tools/debian.sh.
 set -eu
 
 fail() {
@@ -26,7 +26,7 @@ xgboost) title='XGBoost 3.2.0' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < 
 jax) title='JAX 0.10.2' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 140 MB' ;;
 paddle) title='PaddlePaddle 3.3.1' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 220 MB' ;;
 mpi) title='Open MPI 5.0.11' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 25 MB' ;;
-pytorch) title='PyTorch 1.13.1' size='about 190 MB' ;;
+pytorch) title='PyTorch 2.6.0' size='about 125 MB' ;;
 sdk) title='Kubeflow training SDK 1.8.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 sdk-1.9) title='Kubeflow training SDK 1.9.4' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 image) title='Zig 0.17.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' size='about 100 MB' ;;

@@ -20,6 +20,10 @@ import time
 
 import torch
 import torch.distributed as dist
+
+# DistributedDataParallel imports it too late: defaults of its functions would hold the group, whose threads then
+# outlive destroy_process_group and can abort the process at its end.
+import torch.distributed.nn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

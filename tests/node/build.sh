@@ -3,7 +3,7 @@
 # operator. Takes fifteen minutes on two cores the first time. Needs root, Go, and packages of Debian, which it names.
 #
 #   tests/node/build.sh             with the images of MXNet, XGBoost, TVM and MPI
-#   tests/node/build.sh all         with those of PyTorch, JAX, PaddlePaddle and TensorFlow too (about 950 MB)
+#   tests/node/build.sh all         with those of PyTorch, JAX, PaddlePaddle and TensorFlow too (about 890 MB)
 #   tests/node/build.sh jax         with this one too
 set -eu
 cd "$(dirname "$0")"

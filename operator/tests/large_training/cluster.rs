@@ -1,5 +1,5 @@
 //! PyTorch, JAX and Paddle on a real API server, killed during training. `training` covers the other
-//! frameworks. `make test-frameworks` runs this test, which needs downloads of 140 to 220 MB each.
+//! frameworks. `make test-frameworks` runs this test, which needs downloads of 125 to 220 MB each.
 
 use serde::Serialize;
 use training_job::TrainingJob;

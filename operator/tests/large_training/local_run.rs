@@ -1,5 +1,5 @@
 //! Trains with PyTorch, JAX and Paddle by `training-operator local run`, also while their processes are killed. `make
-//! test-frameworks` runs this test, which needs downloads of 140 to 220 MB each.
+//! test-frameworks` runs this test, which needs downloads of 125 to 220 MB each.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -60,7 +60,8 @@ python() {
 # framework NAME EXAMPLE MANIFEST REQUIREMENTS PACKAGES: the image that the manifest of an example names.
 framework() {
     local name=$1 example=$2 manifest=$root/examples/$2/$3.yaml requirements=$4 debian=$5 tag
-    stale "$name" "$root/examples/$example" "$root/tools/requirements" "$here/framework.Containerfile" || return 0
+    stale "$name" "$root/examples/$example" "$root/tools/requirements" "$root/tools/debian.sh" \
+        "$here/framework.Containerfile" || return 0
     python
     tag=$(sed -n 's/^ *image: //p' "$manifest" | head -1)
     if [ "$name" = mxnet ]; then
@@ -85,7 +86,7 @@ for name in "$@"; do
     xgboost) framework xgboost xgboost train xgboost libgomp1 ;;
     tvm) framework tvm mxnet tune tvm "libgomp1 gcc libc6-dev" ;;
     mpi) framework mpi mpi train "" "openmpi-bin python3-mpi4py python3-numpy" ;;
-    pytorch) framework pytorch pytorch train "" "python3-torch python3-numpy" ;;
+    pytorch) framework pytorch pytorch train pytorch "" ;;
     jax) framework jax jax train jax "" ;;
     paddle) framework paddle paddle train paddle libgomp1 ;;
     tensorflow) framework tensorflow tensorflow mirrored tensorflow "" ;;
