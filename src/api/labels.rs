@@ -100,8 +100,8 @@ pub const MULTIKUEUE_ORIGIN: &str = "kueue.x-k8s.io/multikueue-origin";
 /// Label of a job that starts when Kueue admits it to this queue.
 pub const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
 
-/// Returns the queue of a job with this metadata: from its label, or else from the annotation of the same key, as
-/// Kueue reads them (`pkg/controller/jobframework/interface.go` of v0.10.1).
+/// Returns the queue of a job with this metadata: from its label, or else from the annotation of the same key, which
+/// Kueue reads before 0.15, and so in the last version that supports MXJob (0.10).
 pub fn queue(meta: &ObjectMeta) -> Option<&str> {
     let of = [&meta.labels, &meta.annotations].into_iter().flatten();
     let named = of.filter_map(|all: &BTreeMap<_, _>| all.get(QUEUE_NAME));

@@ -16,6 +16,20 @@ if command -v flock >/dev/null; then
     flock 9
 fi
 
+# source_of PATH@VERSION: the folder of a module in the module cache.
+source_of() { (cd / && go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p'); }
+
+# replace NAME PATH@VERSION OLD=NEW: has this module built with another version of one that the module proxy lacks.
+modfile=
+replace() {
+    source=$(source_of "$2")
+    cp "$source/go.mod" "$out/$1.mod"
+    cp "$source/go.sum" "$out/$1.sum"
+    chmod u+w "$out/$1.mod" "$out/$1.sum"
+    go mod edit -replace="$3" "$out/$1.mod"
+    modfile="-mod=mod -modfile=$out/$1.mod"
+}
+
 # module NAME PATH@VERSION PACKAGE LDFLAGS FILE...: builds the package of a module as the module itself asks for, and
 # copies these of its files to NAME.d.
 module() {
@@ -25,8 +39,9 @@ module() {
     recipe="$(go env GOVERSION) $module $package $flags $*"
     [ "$(cat "$out/$name.recipe" 2>/dev/null)" != "$recipe" ] || return 0
     echo "schedulers: building $name of $module (once)" >&2
-    source=$(cd / && go mod download -json "$module" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
-    (cd "$source" && GOWORK=off go build -mod=readonly -o "$out/$name" -ldflags "-s -w $flags" "$package")
+    source=$(source_of "$module")
+    # shellcheck disable=SC2086 # They are words.
+    (cd "$source" && GOWORK=off go build $modfile -o "$out/$name" -ldflags "-s -w $flags" "$package")
     rm -rf "$out/$name.d"
     mkdir "$out/$name.d"
     for file in "$@"; do
@@ -50,21 +65,34 @@ kube_scheduler() (
 )
 
 # It ends at once unless it says that it is of the Kubernetes that it is built from.
-coscheduling() {
+coscheduling() (
+    module=sigs.k8s.io/scheduler-plugins@v0.34.7
+    replace coscheduling $module k8s.io/csi-translation-lib=k8s.io/csi-translation-lib@v0.34.5
     pkg=k8s.io/component-base/version
-    module coscheduling sigs.k8s.io/scheduler-plugins@v0.33.5 ./cmd/scheduler \
-        "-X $pkg.gitVersion=v1.33.5 -X $pkg.gitMajor=1 -X $pkg.gitMinor=33" \
+    module coscheduling $module ./cmd/scheduler \
+        "-X $pkg.gitVersion=v1.34.7 -X $pkg.gitMajor=1 -X $pkg.gitMinor=34" \
         manifests/coscheduling/crd.yaml
-}
+)
 
-volcano() {
+# Its API is 1.14.0, with the one constant that 1.15.1 has added to it.
+volcano() (
+    module=volcano.sh/volcano@v1.15.1
+    rm -rf "$out/volcano.apis"
+    cp -R "$(source_of volcano.sh/apis@v1.14.0)" "$out/volcano.apis"
+    chmod -R u+w "$out/volcano.apis"
+    echo 'const QueueAllocationGateKey = GroupName + "/queue-allocation-gate"' \
+        >>"$out/volcano.apis/pkg/apis/scheduling/v1beta1/labels.go"
+    replace volcano $module volcano.sh/apis="$out/volcano.apis"
     crds=installer/helm/chart/volcano/crd/bases
-    module volcano volcano.sh/volcano@v1.10.0 ./cmd/scheduler "" \
+    module volcano $module ./cmd/scheduler "" \
         $crds/scheduling.volcano.sh_podgroups.yaml $crds/scheduling.volcano.sh_queues.yaml \
-        $crds/nodeinfo.volcano.sh_numatopologies.yaml
-}
+        $crds/nodeinfo.volcano.sh_numatopologies.yaml $crds/topology.volcano.sh_hypernodes.yaml
+)
 
-kueue() {
+# It reads the certificate of its metrics from a folder of root's; here from the folder of its webhooks.
+kueue() (
+    module=sigs.k8s.io/kueue@v0.19.2
+    sed 's|"/etc/kueue/metrics/certs"|cfg.Webhook.CertDir|' "$(source_of $module)/cmd/kueue/main.go" >"$out/kueue.go"
     crds=config/components/crd/bases
     files=config/components/webhook/manifests.yaml
     for kind in admissionchecks clusterqueues cohorts localqueues multikueueclusters multikueueconfigs \
@@ -72,8 +100,8 @@ kueue() {
         files="$files $crds/kueue.x-k8s.io_$kind.yaml"
     done
     # shellcheck disable=SC2086 # They are words.
-    module kueue sigs.k8s.io/kueue@v0.10.1 ./cmd/kueue "" $files
-}
+    module kueue $module "$out/kueue.go" "" $files
+)
 
 for name in "${@:-all}"; do
     case $name in

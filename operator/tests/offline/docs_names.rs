@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 19] = [
+const EXCEPTIONS: [(&str, &str); 20] = [
     ("frameworks/NAME", "NAME stands for a kind"),
     ("vVERSION", "VERSION stands for a version"),
     ("reflector", "of kube-runtime"),
@@ -22,6 +22,7 @@ const EXCEPTIONS: [(&str, &str); 19] = [
     ),
     ("failureCondition", "a field of Argo Workflows"),
     ("trialResources", "a field of Katib"),
+    ("integrations.externalFrameworks", "a field of Kueue"),
     ("--host-discovery-script", "a flag of Horovod"),
     ("--blacklist-cooldown-range", "a flag of Horovod"),
     ("--elastic-timeout", "a flag of Horovod"),

@@ -23,7 +23,7 @@ async fn a_job_in_a_queue_runs() {
     let queues = Queues::shared().await;
     let stage = Stage::with_queue(queues, "page", (PYTORCH, Operators::Stay)).await;
     let queue = json!({
-        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue",
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
         "metadata": {"name": "team-a", "namespace": stage.namespace}, "spec": {"clusterQueue": stage.namespace},
     });
     built::apply(&queues.plane, &[queue]).await;

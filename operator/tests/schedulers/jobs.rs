@@ -8,7 +8,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) specs: &'static str,
     pub(crate) container: &'static str,
-    /// The roles and their replicas. The last role is `Worker`, except in a tuning job.
+    /// The roles and their replicas. The last role is `Worker`.
     pub(crate) roles: &'static [(&'static str, u32)],
 }
 
@@ -17,10 +17,6 @@ pub(crate) const MX: Kind = Kind {
     specs: "mxReplicaSpecs",
     container: "mxnet",
     roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
-};
-pub(crate) const TUNING: Kind = Kind {
-    roles: &[("TunerTracker", 1), ("TunerServer", 1), ("Tuner", 2)],
-    ..MX
 };
 pub(crate) const TF: Kind = Kind {
     name: "TFJob",
@@ -77,8 +73,7 @@ impl Kind {
         let mut spec = json!({"runPolicy": {"cleanPodPolicy": "None", "backoffLimit": 0}});
         spec[self.specs] = roles.into();
         if self.name == "MXJob" {
-            let tunes = self.roles == TUNING.roles;
-            spec["jobMode"] = if tunes { "MXTune" } else { "MXTrain" }.into();
+            spec["jobMode"] = "MXTrain".into();
         }
         json!({
             "apiVersion": "kubeflow.org/v1", "kind": self.name,

@@ -5,56 +5,68 @@ use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use ray_train_operator::RayTrainJob;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_controller::{Operator, Options};
 use training_job_testbed::cluster::wait_for_all;
 
 use super::process::{Queues, Setup};
-use super::queue::queue;
-use crate::stage::runs;
+use super::queue::{QUEUE, queue};
+use crate::jobs::{MX, PODS};
+use crate::stage::{Operators, Stage, of, runs};
 use crate::{built, node};
 
-/// The pods of a job that belong to its group. The submitter stays outside, because it is created when these are ready.
-const PODS: usize = 4;
+/// Returns a Kueue that queues pods.
+async fn plain() -> &'static Queues {
+    static SHARED: OnceCell<Queues> = OnceCell::const_new();
+    let setup = Setup {
+        plain_pods: true,
+        ..Setup::default()
+    };
+    SHARED.get_or_init(|| Queues::start(setup)).await
+}
 
-/// Returns the job of the example, whose head and workers are a group of one queue.
+/// Puts the pods of a template into the group of this name.
+fn group(template: &mut Value, name: &str) {
+    template["metadata"] = json!({
+        "labels": {QUEUE: "queue", "kueue.x-k8s.io/pod-group-name": name},
+        "annotations": {
+            "kueue.x-k8s.io/pod-group-total-count": PODS.to_string(),
+            "kueue.x-k8s.io/retriable-in-group": "false",
+        },
+    });
+    template["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+}
+
+/// Returns the job of the example, whose head and workers are a group of one queue. The submitter stays outside,
+/// because it is created when these are ready.
 fn job(name: &str) -> RayTrainJob {
     let text = include_str!("../../../../examples/ray-train/jobs/mnist.yaml");
     let mut job: Value = serde_saphyr::from_str(text).unwrap();
     job["metadata"]["name"] = name.into();
     let spec = &mut job["spec"];
-    let group = |template: &mut Value| {
-        template["metadata"] = json!({
-            "labels": {"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/pod-group-name": name},
-            "annotations": {
-                "kueue.x-k8s.io/pod-group-total-count": PODS.to_string(),
-                "kueue.x-k8s.io/retriable-in-group": "false",
-            },
-        });
-        template["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
-    };
-    group(&mut spec["head"]["template"]);
+    group(&mut spec["head"]["template"], name);
     for workers in spec["workerGroups"].as_array_mut().unwrap() {
-        group(&mut workers["template"]);
+        group(&mut workers["template"], name);
     }
     // The simulated nodes have only what the queue's taint lets on them.
     spec["submitter"]["template"]["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     serde_json::from_value(job).unwrap()
 }
 
-fn is_gated(pod: &Pod) -> bool {
-    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
-    gates.is_some_and(|gates| !gates.is_empty())
+/// Returns true if these are all pods of a group, and none may be scheduled.
+fn are_gated(pods: &[Pod]) -> bool {
+    let is_gated = |pod: &Pod| {
+        let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+        gates.is_some_and(|gates| !gates.is_empty())
+    };
+    pods.len() == PODS && pods.iter().all(is_gated)
 }
 
 #[tokio::test]
 async fn two_jobs_of_a_new_kind_run_in_turn() {
-    let queues = Queues::start(Setup {
-        plain_pods: true,
-        ..Setup::default()
-    })
-    .await;
+    let queues = plain().await;
     let plane = &queues.plane;
     let definition = RayTrainJob::definition();
     built::apply(plane, &[serde_json::to_value(definition).unwrap()]).await;
@@ -81,8 +93,7 @@ async fn two_jobs_of_a_new_kind_run_in_turn() {
     assert_eq!(first.iter().filter(in_queue).count(), PODS);
 
     jobs.create(&PostParams::default(), &job("second")).await.unwrap();
-    let gated = |all: &[Pod]| all.len() == PODS && all.iter().all(is_gated);
-    wait_for_all(pods.clone(), &of("second"), gated).await;
+    wait_for_all(pods.clone(), &of("second"), are_gated).await;
 
     kubelet.succeeds("first-submitter-0").await;
     let has_succeeded = |job: Option<&RayTrainJob>| {
@@ -99,4 +110,27 @@ async fn two_jobs_of_a_new_kind_run_in_turn() {
     plane.wait(&team, "second", has_succeeded).await;
     drop(nodes);
     operator.abort();
+}
+
+/// Kueue has not supported MXJob since 0.11.
+#[tokio::test]
+async fn two_mxjobs_run_in_turn() {
+    let mut stage = Stage::with_queue(plain().await, "mxnet", (MX, Operators::AreKilled)).await;
+    let job = |name: &str| {
+        let mut job = MX.job(name);
+        for (role, _) in MX.roles {
+            group(&mut job["spec"][MX.specs][role]["template"], name);
+        }
+        job
+    };
+    stage.create(&job("first")).await;
+    stage.runs_on_quota("first").await;
+    stage.create(&job("second")).await;
+    wait_for_all(stage.pods(), &of("second"), are_gated).await;
+    stage.turn();
+    stage.finishes("first", PODS).await;
+    stage.runs_on_quota("second").await;
+    stage.turn();
+    stage.finishes("second", PODS).await;
+    stage.end();
 }

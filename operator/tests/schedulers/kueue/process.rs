@@ -15,7 +15,7 @@ use training_job_testbed::cluster::{Background, ControlPlane, Options, WAIT_TIME
 use super::queue::{QUEUE, is_suspended};
 use crate::built;
 use crate::gangs::process::{Scheduler, launch as launch_gangs};
-use crate::jobs::{MX, labelled};
+use crate::jobs::{PYTORCH, labelled};
 
 /// A control plane with kube-scheduler or a gang scheduler, and Kueue. Each test has its own quota.
 pub(crate) struct Queues {
@@ -34,12 +34,10 @@ pub(crate) struct Setup {
     pub(crate) wait_for_pods_ready: Value,
     /// Queues pods of all kinds that have the label of a queue.
     pub(crate) plain_pods: bool,
-    /// The enabled feature gates of Kueue, such as `A=true`.
-    pub(crate) features: &'static [&'static str],
 }
 
 /// The kinds that this version of Kueue supports.
-const FRAMEWORKS: [&str; 5] = ["mxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"];
+const FRAMEWORKS: [&str; 5] = ["jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"];
 
 impl Queues {
     /// Returns the control plane that most tests share.
@@ -83,9 +81,9 @@ impl Queues {
 /// Waits until the API server calls the webhooks. There is no event for this.
 async fn in_effect(plane: &ControlPlane) {
     let namespace = plane.namespace("in-effect").await;
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", MX.name));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", PYTORCH.name));
     let jobs: Api<DynamicObject> = Api::namespaced_with(plane.client(), &namespace, &resource);
-    let job = labelled(MX.job("job"), QUEUE, "queue");
+    let job = labelled(PYTORCH.job("job"), QUEUE, "queue");
     let job: DynamicObject = serde_json::from_value(job).unwrap();
     let dry = PostParams {
         dry_run: true,
@@ -112,7 +110,7 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     let pods = setup.plain_pods.then(|| "pod".to_owned());
     let frameworks: Vec<_> = frameworks.into_iter().chain(pods).collect();
     let mut configuration = json!({
-        "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration",
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration",
         "namespace": "kueue-system",
         "health": {"healthProbeBindAddress": "127.0.0.1:0"},
         "metrics": {"bindAddress": "127.0.0.1:0"},
@@ -128,10 +126,9 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     let file = folder.join("configuration.yaml");
     fs::write(&file, configuration.to_string()).unwrap();
     // Visibility is a separate API server that needs a service account.
-    let features = [&["VisibilityOnDemand=false"], setup.features].concat();
     let flags = [
         format!("--config={}", file.display()),
-        format!("--feature-gates={}", features.join(",")),
+        "--feature-gates=VisibilityOnDemand=false".to_owned(),
     ];
     plane.spawn(built::program("kueue").args(flags))
 }

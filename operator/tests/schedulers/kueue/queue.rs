@@ -58,12 +58,12 @@ impl<'a> Stage<'a> {
 
     /// Returns the API for ClusterQueues. Each has the name of its namespace.
     pub(crate) fn cluster_queues(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta1", "ClusterQueue");
+        let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta2", "ClusterQueue");
         Api::all_with(self.plane.client(), &ApiResource::from_gvk(&kind))
     }
 
     pub(crate) fn workloads(&self) -> Api<DynamicObject> {
-        self.api("kueue.x-k8s.io", "v1beta1", "Workload")
+        self.api("kueue.x-k8s.io", "v1beta2", "Workload")
     }
 
     /// Waits until the job's Workload meets a condition.
@@ -108,7 +108,7 @@ impl<'a> Stage<'a> {
 /// Returns an object of Kueue.
 pub(crate) fn of_kueue(kind: &str, name: &str, spec: Value) -> Value {
     json!({
-        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec,
     })
 }
 
@@ -131,7 +131,7 @@ pub(super) fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
         of_kueue("ClusterQueue", namespace, cluster_queue),
         local,
         json!({
-            "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "WorkloadPriorityClass",
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
             "metadata": {"name": format!("{namespace}-high")}, "value": 1000,
         }),
     ]

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::process::{Queues, Setup};
-use crate::jobs::{Kind, MX, PODS, PYTORCH};
+use crate::jobs::{JAX, Kind, PODS, PYTORCH};
 use crate::stage::{Operators, Stage, is};
 
 /// Returns a Kueue that evicts a job if not all its pods run after some seconds, and retries it a second later.
@@ -12,7 +12,7 @@ async fn impatient() -> &'static Queues {
     static SHARED: OnceCell<Queues> = OnceCell::const_new();
     let setup = Setup {
         wait_for_pods_ready: json!({
-            "enable": true, "timeout": "8s", "blockAdmission": false,
+            "timeout": "8s", "blockAdmission": false,
             "requeuingStrategy": {"backoffBaseSeconds": 1, "timestamp": "Eviction"},
         }),
         ..Setup::default()
@@ -48,7 +48,7 @@ mod undisturbed {
 
     #[tokio::test]
     async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again() {
-        super::a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(MX, Operators::Stay).await;
+        super::a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(JAX, Operators::Stay).await;
     }
 }
 

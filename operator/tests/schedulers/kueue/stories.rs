@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::process::Queues;
 use super::queue::is_suspended;
-use crate::jobs::{self, Kind, MX, PADDLE, PODS, PYTORCH, TF, TUNING, XGBOOST};
+use crate::jobs::{self, JAX, Kind, PADDLE, PODS, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker, is};
 
 /// The tests of a scenario: its name, and a kind of job for each test.
@@ -23,15 +23,15 @@ macro_rules! tests {
 }
 
 tests! {
-    two_jobs_on_a_quota_for_one_run_in_turn: MX, TF;
-    a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone: PYTORCH, MX;
+    two_jobs_on_a_quota_for_one_run_in_turn: JAX, TF;
+    a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone: PYTORCH, JAX;
     a_job_that_is_preempted_before_it_runs_gives_its_room_when_its_pods_are_gone: TF, PADDLE;
     a_template_that_is_edited_while_the_job_waits_is_that_of_its_pods: TF, PYTORCH;
-    a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made: MX, XGBOOST;
-    a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on: PADDLE, MX;
+    a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made: JAX, XGBOOST;
+    a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on: PADDLE, JAX;
     a_job_that_fails_gives_its_quota_to_the_next: XGBOOST, PADDLE;
-    a_job_whose_workload_is_deleted_queues_anew_and_finishes: MX, PYTORCH;
-    a_job_that_restarts_keeps_its_quota: MX, PYTORCH;
+    a_job_whose_workload_is_deleted_queues_anew_and_finishes: JAX, PYTORCH;
+    a_job_that_restarts_keeps_its_quota: JAX, PYTORCH;
 }
 
 async fn tell(name: &str, kind: Kind, operators: Operators, story: impl AsyncFnOnce(&mut Stage<'_>)) {
@@ -172,7 +172,7 @@ async fn a_job_that_fails_gives_its_quota_to_the_next(stage: &mut Stage<'_>) {
     stage.finishes("second", PODS).await;
 }
 
-/// A restart replaces all pods of an MXJob, but only one pod of a PyTorchJob.
+/// A restart replaces all pods of a JAXJob, but only one pod of a PyTorchJob.
 async fn a_job_that_restarts_keeps_its_quota(stage: &mut Stage<'_>) {
     let mut job = stage.job("first");
     job["spec"]["runPolicy"]["backoffLimit"] = 3.into();
@@ -215,7 +215,7 @@ async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut St
 #[tokio::test]
 async fn a_job_of_each_kind_is_admitted_and_finishes() {
     let queues = Queues::shared().await;
-    for kind in [MX, TUNING, TF, PYTORCH, XGBOOST, PADDLE] {
+    for kind in [TF, PYTORCH, XGBOOST, PADDLE, JAX] {
         let name = kind.name.to_lowercase();
         let stage = Stage::with_queue(queues, &name, (kind, Operators::Stay)).await;
         stage.create(&stage.job(&name)).await;
@@ -232,15 +232,4 @@ async fn a_job_of_each_kind_is_admitted_and_finishes() {
         stage.history.expect_at_most(PODS).await;
         stage.end();
     }
-}
-
-/// Kueue finds no roles in a job with an empty mode. The default is set before Kueue reads the job.
-#[tokio::test]
-async fn an_mxjob_without_a_mode_is_admitted_as_a_training() {
-    let stage = Stage::with_queue(Queues::shared().await, "modeless", (MX, Operators::Stay)).await;
-    let mut job = stage.job("job");
-    job["spec"].as_object_mut().unwrap().remove("jobMode");
-    stage.create(&job).await;
-    stage.finishes("job", PODS).await;
-    stage.end();
 }

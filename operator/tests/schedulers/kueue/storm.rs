@@ -3,14 +3,14 @@
 use training_job_testbed::cluster::wait_for_all;
 
 use crate::gangs::process::Scheduler;
-use crate::jobs::{Kind, MX, PADDLE, PYTORCH, TF, XGBOOST};
+use crate::jobs::{JAX, Kind, PADDLE, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage};
 use crate::storm::{Act, Weather, blows, seeds};
 
 use super::process::{Queues, Setup};
 use super::queue::QUEUE;
 
-const KINDS: &[Kind] = &[MX, TF, PYTORCH, XGBOOST, PADDLE];
+const KINDS: &[Kind] = &[TF, PYTORCH, XGBOOST, PADDLE, JAX];
 
 /// Only Kueue suspends and resumes jobs here. Acts that make Kueue release quota while pods exist are excluded:
 /// deletion of a job or its Workload, and deactivation of a Workload.
@@ -20,7 +20,7 @@ const ACTS: [Act; 4] = [Act::KillOperator, Act::HoldImages, Act::StopQueue, Act:
 /// acts are frequent enough to need some.
 async fn every_job_in_a_queue_succeeds_in_the_end(queues: &Queues, acts: &'static [Act]) {
     for seed in seeds() {
-        let mut stage = Stage::with_quota(queues, "storm", (MX, Operators::AreKilled), 8).await;
+        let mut stage = Stage::with_quota(queues, "storm", (TF, Operators::AreKilled), 8).await;
         let weather = Weather {
             kinds: KINDS,
             acts,

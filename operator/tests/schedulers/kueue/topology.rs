@@ -30,15 +30,13 @@ async fn on_racks(queues: &Queues) -> Stage<'_> {
         }
     }
     let flavors = json!([{"name": "racks", "resources": [{"name": "cpu", "nominalQuota": PODS}]}]);
-    let mut topology = of_kueue("Topology", "racks", json!({"levels": [{"nodeLabel": RACK}]}));
-    topology["apiVersion"] = "kueue.x-k8s.io/v1alpha1".into();
     let mut local = of_kueue("LocalQueue", "queue", json!({"clusterQueue": "racks"}));
     local["metadata"]["namespace"] = namespace.clone().into();
     let flavor = json!({"nodeLabels": {"pool": "racks"}, "topologyName": "racks"});
     let groups = json!([{"coveredResources": ["cpu"], "flavors": flavors}]);
     let cluster_queue = json!({"namespaceSelector": {}, "resourceGroups": groups});
     let objects = [
-        topology,
+        of_kueue("Topology", "racks", json!({"levels": [{"nodeLabel": RACK}]})),
         of_kueue("ResourceFlavor", "racks", flavor),
         of_kueue("ClusterQueue", "racks", cluster_queue),
         local,
@@ -59,11 +57,7 @@ fn racks(pods: &[Pod]) -> BTreeSet<String> {
 /// The workers must be in one rack, including a replaced one.
 #[tokio::test]
 async fn the_workers_of_a_job_are_in_one_rack() {
-    let setup = Setup {
-        features: &["TopologyAwareScheduling=true"],
-        ..Setup::default()
-    };
-    let queues = Queues::start(setup).await;
+    let queues = Queues::start(Setup::default()).await;
     let mut stage = on_racks(&queues).await;
     let mut job = labelled(PYTORCH.job("job"), QUEUE, "queue");
     job["spec"]["runPolicy"]["backoffLimit"] = 3.into();

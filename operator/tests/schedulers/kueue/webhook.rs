@@ -8,7 +8,7 @@ use training_operator_testing::{corpus, same};
 use super::process::Queues;
 use super::queue::QUEUE;
 
-const KINDS: [&str; 5] = ["MXJob", "TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob"];
+const KINDS: [&str; 5] = ["TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob"];
 
 /// Returns all valid jobs of the corpus of the kinds that Kueue supports, unchanged.
 fn jobs() -> Vec<(String, Value)> {
