@@ -365,10 +365,11 @@ fn a_job_says_why_it_waits() {
     let not_seen = "PodGroupWaits: no scheduler has processed PodGroup job; check that the queue blue exists and that Volcano runs";
     assert_eq!(notices(&w), [not_seen]);
     w.phase("Pending");
-    assert!(notices(&w).is_empty(), "it is in the queue");
+    let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano reports";
+    let no_reason = " no reason in its status; see the events of the PodGroup, and the state of the queue";
+    assert_eq!(notices(&w), [format!("{waits}{no_reason}")]);
     w.group().unwrap()["status"]["conditions"] = unschedulable();
-    let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano reports: m";
-    assert_eq!(notices(&w), [waits]);
+    assert_eq!(notices(&w), [format!("{waits}: m")]);
     w.group().unwrap()["status"]["phase"] = json!("Inqueue");
     w.reconcile();
     assert!(notices(&w).is_empty(), "the condition stays, and tells nothing");

@@ -183,11 +183,12 @@ fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
     w.reconcile().phase("Pending");
     assert!(notices(&w).is_empty());
     assert!(w.plan().requeue.is_some());
-    w.after(300);
+    w.after(10);
     assert_eq!(
         notices(&w),
         [
-            "PodGroupWaits: PodGroup job waits in queue default for pods 2; Volcano reports no reason; check that the queue is open"
+            "PodGroupWaits: PodGroup job waits in queue default for pods 2; Volcano reports no reason in its status; \
+             see the events of the PodGroup, and the state of the queue"
         ]
     );
 }

@@ -105,9 +105,12 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
             let says = match (why, group.created) {
                 (Some(why), _) => format!("Volcano reports: {why}"),
                 (None, Some(since))
-                    if has_lasted(draft, since, MAX_PARTLY_SCHEDULED, "a PodGroup that waits") =>
+                    if has_lasted(draft, since, MAX_SCHEDULER_DELAY, "a PodGroup that waits") =>
                 {
-                    "Volcano reports no reason; check that the queue is open".to_owned()
+                    // From 1.12 on, Volcano sets the condition only for a group with pods.
+                    "Volcano reports no reason in its status; see the events of the PodGroup, and the state of the \
+                     queue"
+                        .to_owned()
                 }
                 (None, _) => return None,
             };

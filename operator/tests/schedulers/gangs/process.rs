@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-use training_job_testbed::cluster::{Background, ControlPlane, Options};
+use training_job_testbed::cluster::{Background, ControlPlane, Options, wait};
 
 use crate::built;
 
@@ -106,13 +106,31 @@ pub(crate) async fn launch(plane: &ControlPlane, scheduler: Scheduler) -> Backgr
     match scheduler {
         Scheduler::Volcano => {
             built::install_definitions(plane, "volcano").await;
-            volcano(plane)
+            let process = volcano(plane);
+            open_queue(plane, "default").await;
+            process
         }
         Scheduler::Coscheduling => {
             built::install_definitions(plane, "coscheduling").await;
             coscheduling(plane)
         }
     }
+}
+
+/// Opens a queue of Volcano's when it exists, as the controller does that comes with the scheduler.
+pub(super) async fn open_queue(plane: &ControlPlane, name: &str) {
+    let [group, version] = Scheduler::Volcano.pod_group();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, "Queue"));
+    let queues: Api<DynamicObject> = Api::all_with(plane.client(), &kind);
+    wait(queues.clone(), name, |queue: Option<&DynamicObject>| {
+        queue.is_some()
+    })
+    .await;
+    let open = Patch::Merge(json!({"status": {"state": "Open"}}));
+    queues
+        .patch_status(name, &PatchParams::default(), &open)
+        .await
+        .unwrap();
 }
 
 /// Starts Volcano with its default configuration.

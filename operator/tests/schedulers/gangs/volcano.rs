@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::process::{Gangs, Scheduler};
+use super::process::{Gangs, Scheduler, open_queue};
 use crate::built;
 use crate::jobs::{MX, PODS, PYTORCH};
 use crate::stage::{Operators, Stage};
@@ -16,6 +16,7 @@ async fn of_two_jobs_in_a_queue_for_one_the_other_has_no_pod_on_free_nodes() {
         "spec": {"weight": 1, "capability": {"cpu": "4"}},
     });
     built::apply(&gangs.plane, &[queue]).await;
+    open_queue(&gangs.plane, "four").await;
     let mut stage = Stage::with_gangs(gangs, Scheduler::Volcano, (MX, Operators::AreKilled), (4, 4)).await;
     for name in ["a", "b"] {
         let mut job = stage.gang(name);
@@ -49,6 +50,7 @@ async fn a_job_whose_queue_is_not_there_says_so_and_runs_when_it_comes() {
         "spec": {"weight": 1},
     });
     built::apply(&gangs.plane, &[queue]).await;
+    open_queue(&gangs.plane, "late").await;
     stage.finishes("job", PODS).await;
     stage.end();
 }
