@@ -19,16 +19,9 @@ fi
 # source_of PATH@VERSION: the folder of a module in the module cache.
 source_of() { (cd / && go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p'); }
 
-# replace NAME PATH@VERSION OLD=NEW: has this module built with another version of one that the module proxy lacks.
-modfile=
-replace() {
-    source=$(source_of "$2")
-    cp "$source/go.mod" "$out/$1.mod"
-    cp "$source/go.sum" "$out/$1.sum"
-    chmod u+w "$out/$1.mod" "$out/$1.sum"
-    go mod edit -replace="$3" "$out/$1.mod"
-    modfile="-mod=mod -modfile=$out/$1.mod"
-}
+# What a program below sets if its module does not build as it is: a replacement OLD=NEW of a module that the module proxy
+# lacks, and a function that makes files first.
+replacement='' prepare=:
 
 # module NAME PATH@VERSION PACKAGE LDFLAGS FILE...: builds the package of a module as the module itself asks for, and
 # copies these of its files to NAME.d.
@@ -36,10 +29,19 @@ module() {
     name=$1 module=$2 package=$3 flags=$4
     shift 4
     # What the program is made from, to notice a change.
-    recipe="$(go env GOVERSION) $module $package $flags $*"
+    recipe="$(go env GOVERSION) $module $replacement $package $flags $*"
     [ "$(cat "$out/$name.recipe" 2>/dev/null)" != "$recipe" ] || return 0
     echo "schedulers: building $name of $module (once)" >&2
     source=$(source_of "$module")
+    $prepare
+    modfile=
+    if [ -n "$replacement" ]; then
+        cp "$source/go.mod" "$out/$name.mod"
+        cp "$source/go.sum" "$out/$name.sum"
+        chmod u+w "$out/$name.mod" "$out/$name.sum"
+        go mod edit -replace="$replacement" "$out/$name.mod"
+        modfile="-mod=mod -modfile=$out/$name.mod"
+    fi
     # shellcheck disable=SC2086 # They are words.
     (cd "$source" && GOWORK=off go build $modfile -o "$out/$name" -ldflags "-s -w $flags" "$package")
     rm -rf "$out/$name.d"
@@ -66,33 +68,33 @@ kube_scheduler() (
 
 # It ends at once unless it says that it is of the Kubernetes that it is built from.
 coscheduling() (
-    module=sigs.k8s.io/scheduler-plugins@v0.34.7
-    replace coscheduling $module k8s.io/csi-translation-lib=k8s.io/csi-translation-lib@v0.34.5
+    replacement=k8s.io/csi-translation-lib=k8s.io/csi-translation-lib@v0.34.5
     pkg=k8s.io/component-base/version
-    module coscheduling $module ./cmd/scheduler \
+    module coscheduling sigs.k8s.io/scheduler-plugins@v0.34.7 ./cmd/scheduler \
         "-X $pkg.gitVersion=v1.34.7 -X $pkg.gitMajor=1 -X $pkg.gitMinor=34" \
         manifests/coscheduling/crd.yaml
 )
 
 # Its API is 1.14.0, with the one constant that 1.15.1 has added to it.
 volcano() (
-    module=volcano.sh/volcano@v1.15.1
-    rm -rf "$out/volcano.apis"
-    cp -R "$(source_of volcano.sh/apis@v1.14.0)" "$out/volcano.apis"
-    chmod -R u+w "$out/volcano.apis"
-    echo 'const QueueAllocationGateKey = GroupName + "/queue-allocation-gate"' \
-        >>"$out/volcano.apis/pkg/apis/scheduling/v1beta1/labels.go"
-    replace volcano $module volcano.sh/apis="$out/volcano.apis"
+    apis=$out/volcano.apis-1.14.0
+    replacement=volcano.sh/apis=$apis prepare=volcano_apis
     crds=installer/helm/chart/volcano/crd/bases
-    module volcano $module ./cmd/scheduler "" \
+    module volcano volcano.sh/volcano@v1.15.1 ./cmd/scheduler "" \
         $crds/scheduling.volcano.sh_podgroups.yaml $crds/scheduling.volcano.sh_queues.yaml \
         $crds/nodeinfo.volcano.sh_numatopologies.yaml $crds/topology.volcano.sh_hypernodes.yaml
 )
 
+volcano_apis() {
+    rm -rf "$apis"
+    cp -R "$(source_of volcano.sh/apis@v1.14.0)" "$apis"
+    chmod -R u+w "$apis"
+    echo 'const QueueAllocationGateKey = GroupName + "/queue-allocation-gate"' >>"$apis/pkg/apis/scheduling/v1beta1/labels.go"
+}
+
 # It reads the certificate of its metrics from a folder of root's; here from the folder of its webhooks.
 kueue() (
-    module=sigs.k8s.io/kueue@v0.19.2
-    sed 's|"/etc/kueue/metrics/certs"|cfg.Webhook.CertDir|' "$(source_of $module)/cmd/kueue/main.go" >"$out/kueue.go"
+    prepare=kueue_main
     crds=config/components/crd/bases
     files=config/components/webhook/manifests.yaml
     for kind in admissionchecks clusterqueues cohorts localqueues multikueueclusters multikueueconfigs \
@@ -100,8 +102,9 @@ kueue() (
         files="$files $crds/kueue.x-k8s.io_$kind.yaml"
     done
     # shellcheck disable=SC2086 # They are words.
-    module kueue $module "$out/kueue.go" "" $files
+    module kueue sigs.k8s.io/kueue@v0.19.2 "$out/kueue.go" "" $files
 )
+kueue_main() { sed 's|"/etc/kueue/metrics/certs"|cfg.Webhook.CertDir|' "$source/cmd/kueue/main.go" >"$out/kueue.go"; }
 
 for name in "${@:-all}"; do
     case $name in
