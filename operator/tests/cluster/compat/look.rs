@@ -186,7 +186,7 @@ fn wrong(
         .collect();
     // What causes an event is over when the next step begins, so that an operator on a busy machine would never see it.
     let is_last = n + 1 == golden.steps.len();
-    let (mut missing, _) = super::here::events(golden, events);
+    let (mut missing, more) = super::here::events(golden, events);
     missing.retain(|line| golden.steps[n].events.contains(line) && !here.missing.contains(line));
     // An event that the Go operator sent without a reason may come later from ours.
     let is_defect = |line: &String| {
@@ -195,7 +195,6 @@ fn wrong(
     };
     missing.retain(|line| is_last || !is_defect(line));
     wrong.extend(missing.iter().map(|line| format!("  missing event: {line}")));
-    let (_, more) = super::here::events(golden, events);
     wrong.extend(
         more.difference(&here.more)
             .map(|line| format!("  one event more: {line}")),
