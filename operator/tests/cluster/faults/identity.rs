@@ -2,14 +2,13 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-};
-use serde_json::json;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use training_job::api::ConditionType;
 use training_job_tensorflow::TFJob;
 use training_job_testbed::cluster::On;
 
+use crate::install::life::create;
 use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
 
@@ -181,8 +180,10 @@ async fn strip_labels_of_pods(stage: &Stage<'_>, operations: &[&str]) {
     let name = &stage.namespace;
     let label = "training.kubeflow.org~1operator-name";
     let expression = format!("[JSONPatch{{op: 'remove', path: '/metadata/labels/{label}'}}]");
-    let policy = json!({
-        "spec": {
+    let object = |kind: &str, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let policy = object(
+        "MutatingAdmissionPolicy",
+        json!({
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "matchConstraints": {
@@ -193,19 +194,10 @@ async fn strip_labels_of_pods(stage: &Stage<'_>, operations: &[&str]) {
             "matchConditions": [{"name": "has-it", "expression":
                 "has(object.metadata.labels) && 'training.kubeflow.org/operator-name' in object.metadata.labels"}],
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
-        },
-    });
-    let binding = json!({"spec": {"policyName": name}});
-    for (kind, object) in [
-        ("MutatingAdmissionPolicy", policy),
-        ("MutatingAdmissionPolicyBinding", binding),
-    ] {
-        let resource =
-            ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind));
-        let object = DynamicObject::new(name, &resource).data(object);
-        let api: Api<DynamicObject> = Api::all_with(stage.cluster.client(), &resource);
-        api.create(&Default::default(), &object).await.unwrap();
-    }
+        }),
+    );
+    let binding = object("MutatingAdmissionPolicyBinding", json!({"policyName": name}));
+    create(stage.cluster, name, &[policy, binding]).await;
     // The API server applies a policy some time after it is stored.
     let labels = json!({"training.kubeflow.org/operator-name": "none"});
     let probe = json!({"metadata": {"name": "probe", "labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -214,15 +206,8 @@ async fn strip_labels_of_pods(stage: &Stage<'_>, operations: &[&str]) {
         dry_run: true,
         ..PostParams::default()
     };
-    while stage
-        .pods()
-        .create(&dry_run, &probe)
-        .await
-        .unwrap()
-        .labels()
-        .len()
-        == 1
-    {
+    let stored = async || stage.pods().create(&dry_run, &probe).await.unwrap();
+    while !stored().await.labels().is_empty() {
         tokio::task::yield_now().await;
     }
 }
