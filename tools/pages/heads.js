@@ -1,11 +1,13 @@
 // Returns the heads of tables that break in a word, at each width of the window from 360 to 900 px.
 export async function brokenHeads(page) {
   const broken = [];
+  const size = page.viewport();
   for (let width = 360; width <= 900; width += 60) {
     await page.setViewport({ width, height: 900 });
     const words = await page.evaluate(wordsInPieces);
     broken.push(...words.map((word) => `a head of a table breaks in the word "${word}" at ${width} px`));
   }
+  await page.setViewport(size);
   return broken;
 }
 

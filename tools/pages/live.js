@@ -29,9 +29,7 @@ const fail = (text) => {
 };
 
 async function check(page, title) {
-  const size = page.viewport();
   for (const fault of await brokenHeads(page)) fail(`${title}: ${fault}`);
-  await page.setViewport(size);
   for (const value of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
     // The policy of the page forbids scripts in it, but not those of the debugger.
