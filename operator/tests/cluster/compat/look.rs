@@ -184,7 +184,7 @@ fn wrong(
             )
         })
         .collect();
-    // What causes an event is over when the next step begins, so that an operator on a busy machine would never see it.
+    // The cause of an event is over when the next step begins, so that an operator on a busy machine would never see it.
     let is_last = n + 1 == golden.steps.len();
     let (mut missing, more) = super::here::events(golden, events);
     missing.retain(|line| golden.steps[n].events.contains(line) && !here.missing.contains(line));
