@@ -10,14 +10,11 @@ use crate::backoff::spread;
 /// does not reach the server over the last of them, and refute what is true.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The pause after the first attempt. It grows up to [`MAX_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The pause between two attempts, before the spread of up to a quarter is added. The return of the server is noticed
+/// within half a second.
+const PAUSE: Duration = Duration::from_millis(360);
 
-/// The longest pause between two attempts, before the spread of up to a quarter is added. The return of the server is
-/// noticed within half a second.
-const MAX_PAUSE: Duration = Duration::from_millis(360);
-
-/// The time for which the gate must have been open before the pauses start from [`FIRST_PAUSE`] again.
+/// The time for which the gate must have been open before the pauses start from [`SETTLE`] again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +105,7 @@ impl State {
         }
         let pause = match self.attempts {
             0 => SETTLE,
-            n => spread(FIRST_PAUSE.saturating_mul(n).min(MAX_PAUSE), (self.key, n)),
+            n => spread(PAUSE, (self.key, n)),
         };
         self.attempts = self.attempts.saturating_add(1);
         Some(pause)
@@ -156,12 +153,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_away_gets_at_most_four_attempts_a_second_and_is_found_within_half_a_second() {
+    async fn a_server_that_is_away_gets_at_most_three_attempts_a_second_and_is_found_within_half_a_second() {
         let mut state = State::new(7);
         assert!(state.failed());
         assert!(!state.failed(), "attempts are made already");
         let first = attempts(&mut state, Duration::from_secs(1)).await;
-        assert!((3..=5).contains(&first), "{first}");
+        assert!((3..=4).contains(&first), "{first}");
         let more = attempts(&mut state, Duration::from_secs(600)).await;
         assert!((1_200..=1_700).contains(&more), "{more}");
         assert!(state.next_attempt() < Some(Duration::from_millis(460)));
