@@ -171,6 +171,9 @@ async fn quota(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, slots: us
     (figures, calls)
 }
 
+/// Time without a further event after which the missing ones count as lost.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Measures what an operator does while the API server is away in each way, with jobs that are being created.
 async fn away(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, time: Duration) -> (Figures, Figures) {
     let mark = cluster.mark();
@@ -218,10 +221,19 @@ async fn away(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, time: Dura
         ];
         figures.extend(worst.map(|(figure, value)| (format!("{name}: {figure}"), value)));
     }
-    let ended = cluster.events("MXJobSucceeded").await;
-    let lost = (jobs.count * Link::AWAY.len()) as f64 - ended as f64;
+    // Events are sent after the calls for jobs, so some are still queued.
+    let all = jobs.count * Link::AWAY.len();
+    let (mut ended, mut grew_at) = (0, Instant::now());
+    while ended < all && grew_at.elapsed() < EVENTS_TIMEOUT {
+        let now = cluster.events("MXJobSucceeded").await;
+        if now > ended {
+            (ended, grew_at) = (now, Instant::now());
+        }
+        sleep(SETTLE_TIME).await;
+    }
+    let lost = all as f64 - ended as f64;
     figures.insert("events of ended jobs that were lost".to_owned(), lost);
-    let (more, calls) = cluster.since(&mark, jobs.count * Link::AWAY.len());
+    let (more, calls) = cluster.since(&mark, all);
     figures.extend(more);
     (figures, calls)
 }
