@@ -45,6 +45,10 @@ const MAX_EVENTS_IN_FLIGHT: usize = 8;
 /// Maximum number of times that an event is sent whose outcome is unknown, unless the server is away.
 const MAX_SENDS: u32 = 3;
 
+/// The end of a refusal's message if the job gave its part back.
+const GAVE_BACK: &str = "; deleted what was created for this job, because an earlier job of this namespace waits with a part \
+    of what it needs";
+
 /// An event that waits to be sent.
 struct QueuedEvent {
     namespace: String,
@@ -434,8 +438,13 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
         };
         let reason = failure_reason(failure);
         if events.iter().all(|(event, _)| event.reason != reason) {
+            let gave_back = if applied.gave_back && failure.lacks_capacity() {
+                GAVE_BACK
+            } else {
+                ""
+            };
             let message = format!(
-                "Error {doing}: {} {}: {}",
+                "Error {doing}: {} {}: {}{gave_back}",
                 failure.kind.noun(),
                 failure.name,
                 failure.problem
@@ -445,7 +454,7 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
                 reason,
                 message,
             };
-            events.push((event, failure.cause()));
+            events.push((event, failure.cause() + gave_back));
         }
     }
     events

@@ -10,14 +10,14 @@ use kube_follow::CallError;
 use tokio::time::Instant;
 
 use training_job::job::TrainingJob;
-use training_job::plan::{Plan, PlannedEvent};
+use training_job::plan::{ChildKind, Plan, PlannedEvent};
 
 use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
 use super::events;
 use super::metrics::WaitingJob;
-use super::quota_queue::Scope;
+use super::quota_queue::{MAX_WAIT_UNTRIED, Scope};
 use super::rate_limit::{CreateRate, PatchRate, RefusedChildren, WriteRate};
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, StatusWrite};
 
@@ -73,8 +73,7 @@ pub(super) struct JobState {
     /// The reason of the event about refused changes of children, such as FailedCreatePod, until the plan changes none or
     /// they succeed.
     pub(super) refusal: Option<String>,
-    /// The failure of the refused create, if a quota is exhausted: its extent. Unset if the plan creates nothing or a create
-    /// succeeds.
+    /// The extent of the quota for which the job waits, if any. Unset if the plan creates nothing or a create succeeds.
     pub(super) quota: Option<Scope>,
     /// The reasons and causes of the latest failures that have been reported.
     reported_failures: VecDeque<(String, String)>,
@@ -110,6 +109,14 @@ impl JobState {
         let limited = self.creates.defer_creates(plan);
         let patches = self.patches.defer_patches(plan);
         [refused, limited, patches].into_iter().flatten().min()
+    }
+
+    /// Lets the job wait in the queue of a quota, without a try at first.
+    pub(super) fn queue_up(&mut self, generation: Option<i64>, plan: &Plan, scope: Scope) {
+        let names = plan.create_pods.iter().map(|pod| pod.name.clone());
+        let retry_at = Instant::now() + MAX_WAIT_UNTRIED;
+        self.refused.hold(generation, ChildKind::Pod, names, retry_at);
+        self.quota = Some(scope);
     }
 
     /// Records the created, patched and refused children.
@@ -184,8 +191,6 @@ impl JobState {
 
 #[cfg(test)]
 mod tests {
-    use training_job::plan::ChildKind;
-
     use super::*;
 
     #[test]

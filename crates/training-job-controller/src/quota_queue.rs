@@ -3,6 +3,9 @@
 //! When a child of any job is gone or has ended, the job of that namespace that has waited longest tries again. If it gets
 //! nothing, the next ones do, one after the other. The first job also tries after its backoff, for capacity that the operator
 //! does not see, such as that of other clients' pods.
+//!
+//! Jobs that each hold a part of what they need could wait for each other for ever. So one job at most keeps its part, and is
+//! the first in the queue: others give back what they have just created, and new jobs do not try while it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,14 +27,39 @@ const MAX_TRIES: u32 = 3;
 /// Maximum number of jobs that try once each after the first one got nothing.
 const MAX_FOLLOWERS: u32 = 2;
 
-/// Maximum number of jobs that look for capacity by themselves. If several did, each could get a part of what one needs.
-const MAX_SEEKERS: usize = 1;
+/// Maximum time for which a new job waits behind one that holds a part before it tries. The quota that refuses that one may
+/// not limit this one, such as a quota of devices.
+pub(super) const MAX_WAIT_UNTRIED: Duration = Duration::from_secs(10);
 
 /// A quota's extent: a namespace and a kind of children. The namespace is empty for cluster-wide limits.
 pub(super) type Scope = (String, ChildKind);
 
-/// Since when a job waits, and its key.
-type Place = (Timestamp, Key);
+/// A job's place in the queue. A job that holds a part is before the others, and then the one that has waited longest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    holds_nothing: bool,
+    since: Timestamp,
+    key: Key,
+}
+
+/// The part of the children of one kind that a refused job holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Nothing,
+    /// Only children that this reconcile has created, and which therefore have done no work.
+    New,
+    /// Children that may have done work.
+    Kept,
+}
+
+/// The consequences of a reconcile for this job and the others.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Recorded {
+    /// The job whose turn it is now, if that changed.
+    pub(super) next: Option<Key>,
+    /// True if the job must delete its new part, because another job holds one.
+    pub(super) gives_back: bool,
+}
 
 #[derive(Default)]
 pub(super) struct QuotaQueue(Mutex<State>);
@@ -45,11 +73,9 @@ struct State {
 
 struct Waiting {
     scope: Scope,
-    since: Timestamp,
+    place: Place,
     /// When this process recorded it.
     recorded_at: Instant,
-    /// True if it got a part since. It does not pass its turn on, because two jobs that hold a part may wait for each other.
-    holds_part: bool,
 }
 
 /// The job that tries now.
@@ -81,15 +107,20 @@ impl QuotaQueue {
                 followers: MAX_FOLLOWERS,
             };
             state.turns.insert(scope, turn);
-            Some(place.1)
+            Some(place.key)
         });
         first.collect()
     }
 
     /// Returns true if it is the job's turn.
     pub(super) fn is_in_turn(&self, key: &Key) -> bool {
+        self.state().turn(key).is_some()
+    }
+
+    /// Returns true if this job has not been refused children of this extent, and another one that holds a part has been.
+    pub(super) fn must_queue(&self, key: &Key, scope: &Scope) -> bool {
         let state = self.state();
-        state.turn(key).is_some()
+        !state.waiting.contains_key(key) && state.holder(scope).is_some()
     }
 
     /// Returns the pause before the next try of a job that failed so many times. It is short in its turn. Only the first job
@@ -104,74 +135,53 @@ impl QuotaQueue {
             return own;
         };
         let longest = backoff(u32::MAX, key);
-        let mut first = state
-            .places
-            .get(&waiting.scope)
-            .into_iter()
-            .flatten()
-            .take(MAX_SEEKERS);
-        match first.any(|(_, seeker)| seeker == key) {
+        let first = state.places.get(&waiting.scope).and_then(BTreeSet::first);
+        match first.is_some_and(|first| first.key == *key) {
             true => own.max(waiting.recorded_at.elapsed()).min(longest),
             false => longest,
         }
     }
 
     /// Records the result of a reconcile. `refused` is the extent of the quota that refuses a child, and the time since when
-    /// the job waits; `progressed` is true if children were created. Returns the job whose turn it is now, if that changed.
+    /// the job waits; `part` is what it holds, and `progressed` is true if children were created.
     pub(super) fn record(
         &self,
         key: &Key,
         refused: Option<(Scope, Timestamp)>,
+        part: Part,
         progressed: bool,
-    ) -> Option<Key> {
+    ) -> Recorded {
         let state = &mut *self.state();
         let before = state.waiting.get(key).map(|waiting| waiting.scope.clone());
         let waits_on = before.as_ref() == refused.as_ref().map(|(scope, _)| scope);
-        if let Some(waiting) = state.waiting.get_mut(key) {
-            waiting.holds_part |= progressed;
-        }
-        let holds_part = state.waiting.get(key).is_some_and(|waiting| waiting.holds_part);
-        let is_in_turn = state.turn(key).is_some();
-        let scope = before.as_ref().filter(|_| is_in_turn);
-        let turn = scope.and_then(|scope| state.turns.remove(scope));
-        let next = turn.and_then(|mut turn| {
-            let scope = scope?;
-            let places = state.places.get(scope)?;
-            let mut later = places.range(turn.place.clone()..).skip(1);
-            // After a job that got all, the first one has its turn; after one that got nothing, the next one.
-            let next = match waits_on {
-                true => later.next(),
-                false => places.iter().find(|place| place.1 != *key),
+        let holder = refused.as_ref().and_then(|(scope, _)| state.holder(scope));
+        let gives_back = part == Part::New && holder.is_some_and(|holder| holder.key != *key);
+        let progressed = progressed && !gives_back;
+        let turn = before.as_ref().filter(|_| state.turn(key).is_some());
+        let turn = turn.and_then(|scope| Some((scope, state.turns.remove(scope)?)));
+        // The time of the first refusal decides about the place of a job that stays.
+        if let Some((scope, since)) = refused {
+            let stays = state.leave(key).filter(|_| waits_on);
+            let (since, recorded_at) =
+                stays.map_or_else(|| (since, Instant::now()), |w| (w.place.since, w.recorded_at));
+            let place = Place {
+                holds_nothing: gives_back || part == Part::Nothing,
+                since,
+                key: key.clone(),
             };
-            let next = next.filter(|_| !waits_on || turn.followers > 0).cloned();
-            turn.tries = if progressed { 0 } else { turn.tries + 1 };
-            let passes = !waits_on || turn.tries >= MAX_TRIES && !holds_part;
-            if passes {
-                turn.place = next.clone()?;
-                turn.followers -= u32::from(waits_on);
-                // A follower tries once.
-                turn.tries = if waits_on { MAX_TRIES - 1 } else { 0 };
-            }
-            state.turns.insert(scope.clone(), turn);
-            next.filter(|_| passes)
-        });
-        // The place of a job that stays is that of its first refusal.
-        if !waits_on {
+            let places = state.places.entry(scope.clone()).or_default();
+            places.insert(place.clone());
+            let waiting = Waiting {
+                scope,
+                place,
+                recorded_at,
+            };
+            state.waiting.insert(key.clone(), waiting);
+        } else {
             state.leave(key);
-            if let Some((scope, since)) = refused {
-                let places = state.places.entry(scope.clone()).or_default();
-                places.insert((since, key.clone()));
-                let recorded_at = Instant::now();
-                let waiting = Waiting {
-                    scope,
-                    since,
-                    recorded_at,
-                    holds_part: progressed,
-                };
-                state.waiting.insert(key.clone(), waiting);
-            }
         }
-        next.map(|(_, key)| key)
+        let next = turn.and_then(|(scope, turn)| state.pass_on(key, scope, turn, waits_on, progressed));
+        Recorded { next, gives_back }
     }
 }
 
@@ -179,19 +189,59 @@ impl State {
     /// Returns the turn of this job, if it has it.
     fn turn(&self, key: &Key) -> Option<&Turn> {
         let turn = self.turns.get(&self.waiting.get(key)?.scope)?;
-        Some(turn).filter(|turn| turn.place.1 == *key)
+        Some(turn).filter(|turn| turn.place.key == *key)
     }
 
-    fn leave(&mut self, key: &Key) {
-        let Some(Waiting { scope, since, .. }) = self.waiting.remove(key) else {
-            return;
+    /// Returns the first job that holds a part, if any does.
+    fn holder(&self, scope: &Scope) -> Option<&Place> {
+        let first = self.places.get(scope)?.first()?;
+        Some(first).filter(|place| !place.holds_nothing)
+    }
+
+    /// Ends this job's turn or keeps it, and returns the job whose turn it is then, if it is another one. `waits_on` is true if
+    /// the job is still refused.
+    fn pass_on(
+        &mut self,
+        key: &Key,
+        scope: &Scope,
+        mut turn: Turn,
+        waits_on: bool,
+        progressed: bool,
+    ) -> Option<Key> {
+        let places = self.places.get(scope)?;
+        turn.tries = if progressed { 0 } else { turn.tries + 1 };
+        if waits_on && turn.tries < MAX_TRIES {
+            turn.place = self.waiting.get(key)?.place.clone();
+            self.turns.insert(scope.clone(), turn);
+            return None;
+        }
+        // After a job that got all, the first one has its turn; after one that got nothing, the next one.
+        let next = match waits_on {
+            true => places
+                .iter()
+                .find(|place| **place > turn.place && place.key != *key),
+            false => places.first(),
         };
-        if let Some(places) = self.places.get_mut(&scope) {
-            places.remove(&(since, key.clone()));
+        let next = next.filter(|_| !waits_on || turn.followers > 0)?.clone();
+        let turn = Turn {
+            place: next.clone(),
+            followers: turn.followers - u32::from(waits_on),
+            // A follower tries once.
+            tries: if waits_on { MAX_TRIES - 1 } else { 0 },
+        };
+        self.turns.insert(scope.clone(), turn);
+        Some(next.key)
+    }
+
+    fn leave(&mut self, key: &Key) -> Option<Waiting> {
+        let waiting = self.waiting.remove(key)?;
+        if let Some(places) = self.places.get_mut(&waiting.scope) {
+            places.remove(&waiting.place);
             if places.is_empty() {
-                self.places.remove(&scope);
+                self.places.remove(&waiting.scope);
             }
         }
+        Some(waiting)
     }
 }
 
@@ -215,11 +265,24 @@ mod tests {
         Some((pods(), Timestamp::from_second(since).unwrap()))
     }
 
+    /// Records what a job holds after a reconcile. It has created children if that is a new part, or if it got all.
+    fn record(
+        queue: &QuotaQueue,
+        name: &str,
+        refused: Option<(Scope, Timestamp)>,
+        part: Part,
+    ) -> Option<Key> {
+        let progressed = part != Part::Nothing || refused.is_none();
+        let recorded = queue.record(&key(name), refused, part, progressed);
+        assert!(!recorded.gives_back);
+        recorded.next
+    }
+
     /// Returns a queue of jobs that began to wait in this order.
     fn waiting(names: &[&str]) -> QuotaQueue {
         let queue = QuotaQueue::default();
         for (since, name) in names.iter().enumerate() {
-            assert_eq!(queue.record(&key(name), refused(since as i64), false), None);
+            assert_eq!(record(&queue, name, refused(since as i64), Part::Nothing), None);
         }
         queue
     }
@@ -231,11 +294,11 @@ mod tests {
         assert_eq!(queue.freed("other", ChildKind::Pod), []);
         assert_eq!(queue.freed("team", ChildKind::Pod), [key("c")]);
         assert_eq!(queue.pause(&key("c"), 9), backoff(0, key("c")));
-        assert_eq!(queue.record(&key("c"), None, true), Some(key("b")));
+        assert_eq!(record(&queue, "c", None, Part::New), Some(key("b")));
         // It got a part, and keeps its turn.
-        assert_eq!(queue.record(&key("b"), refused(9), true), None);
-        assert_eq!(queue.record(&key("b"), None, true), Some(key("a")));
-        assert_eq!(queue.record(&key("a"), None, true), None);
+        assert_eq!(record(&queue, "b", refused(9), Part::New), None);
+        assert_eq!(record(&queue, "b", None, Part::Kept), Some(key("a")));
+        assert_eq!(record(&queue, "a", None, Part::New), None);
         assert!(queue.is_empty() && queue.state().turns.is_empty());
     }
 
@@ -243,7 +306,7 @@ mod tests {
     async fn a_job_that_gets_nothing_passes_its_turn_on_after_the_quota_has_settled() {
         let queue = waiting(&["e", "d", "c", "b", "a"]);
         assert_eq!(queue.freed("team", ChildKind::Pod), [key("e")]);
-        let next = |name| queue.record(&key(name), refused(0), false).map(|key| key.name);
+        let next = |name| record(&queue, name, refused(0), Part::Nothing).map(|key| key.name);
         assert_eq!(
             [next("e"), next("e")],
             [None, None],
@@ -268,7 +331,33 @@ mod tests {
         let queue = waiting(&["b", "a"]);
         let addresses = Some(((String::new(), ChildKind::Service), Timestamp::UNIX_EPOCH));
         assert_eq!(queue.freed("team", ChildKind::Pod), [key("b")]);
-        assert_eq!(queue.record(&key("b"), addresses, false), Some(key("a")));
+        assert_eq!(record(&queue, "b", addresses, Part::Nothing), Some(key("a")));
         assert_eq!(queue.freed("anywhere", ChildKind::Service), [key("b")]);
+    }
+
+    /// A job whose pods ran before is no exception for the others, but it gives nothing back.
+    #[tokio::test(start_paused = true)]
+    async fn one_job_at_most_keeps_a_new_part_and_is_before_the_others() {
+        let queue = waiting(&["c", "b", "a"]);
+        let outcome = |name, part| {
+            let recorded = queue.record(&key(name), refused(9), part, true);
+            (recorded.next.map(|key| key.name), recorded.gives_back)
+        };
+        let other = ("team".to_owned(), ChildKind::Service);
+        assert!(!queue.must_queue(&key("new"), &pods()), "no job holds a part");
+        assert_eq!(outcome("a", Part::New), (None, false));
+        assert!(queue.must_queue(&key("new"), &pods()) && !queue.must_queue(&key("new"), &other));
+        assert!(
+            !queue.must_queue(&key("b"), &pods()),
+            "it has been refused already"
+        );
+        assert_eq!(outcome("b", Part::New), (None, true));
+        assert_eq!(outcome("ran-before", Part::Kept), (None, false));
+        assert_eq!(queue.freed("team", ChildKind::Pod), [key("a")]);
+        assert_eq!(outcome("a", Part::Kept), (None, false));
+        assert_eq!(record(&queue, "a", None, Part::Kept), Some(key("ran-before")));
+        assert_eq!(record(&queue, "ran-before", None, Part::Kept), Some(key("c")));
+        // It gives its part back only while another job holds one.
+        assert_eq!(outcome("c", Part::New), (None, false));
     }
 }

@@ -137,6 +137,18 @@ impl RefusedChildren {
         self.times = self.times.saturating_add(u32::from(self.names.len() > before));
     }
 
+    /// Treats these children of a job of this generation as refused.
+    pub(super) fn hold(
+        &mut self,
+        generation: Option<i64>,
+        kind: ChildKind,
+        names: impl Iterator<Item = String>,
+        retry_at: Instant,
+    ) {
+        self.names.extend(names.map(|name| (kind, name)));
+        (self.generation, self.retry_at) = (generation, Some(retry_at));
+    }
+
     /// Sets the time of the next try: the retry of the job, or the end of the children's own backoff if that is
     /// earlier. The failures of the job may have other causes.
     pub(super) fn set_retry_at(&mut self, again: Instant) {

@@ -16,7 +16,7 @@ use tracing::{Instrument, Span};
 use training_job::api::{ConditionType, JobStatus};
 use training_job::job::{ObjectKind, TrainingJob, object_kinds};
 use training_job::plan::observed::{NameHolder, Observed};
-use training_job::plan::{self, Plan};
+use training_job::plan::{self, ChildKind, Deletion, Plan};
 
 use super::apply::Applier;
 use super::cache::jobs;
@@ -26,6 +26,7 @@ use super::hook_panic::HookPanic;
 use super::job_state::JobState;
 use super::metrics::ErrorReason;
 use super::queue::Key;
+use super::quota_queue::Part;
 use super::rate_limit::RefusedChildren;
 use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
 use super::requeue::{self, MAX_SLEEP, Next, Problem};
@@ -51,8 +52,8 @@ impl<J: TrainingJob> JobReconciler<J> {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(cached) = self.jobs().get(&name) else {
             context.freed_capacity.set_waiting(key, false);
-            let next = context.quota_queue.record(key, None, false);
-            next.into_iter().for_each(|next| context.queue.add(next));
+            let recorded = context.quota_queue.record(key, None, Part::Nothing, false);
+            recorded.next.into_iter().for_each(|next| context.queue.add(next));
             return;
         };
         let span = tracing::info_span!(
@@ -190,6 +191,11 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         if context.quota_queue.is_in_turn(key) {
             reconcile.state.refused = RefusedChildren::default();
+        } else if !plan.create_pods.is_empty() && observation.children.counted(ChildKind::Pod).is_empty() {
+            let scope = (key.namespace.clone(), ChildKind::Pod);
+            if context.quota_queue.must_queue(key, &scope) {
+                reconcile.state.queue_up(job.meta().generation, &plan, scope);
+            }
         }
         let deferred = reconcile.state.defer_creates(job.meta().generation, &mut plan);
 
@@ -208,10 +214,15 @@ impl<J: TrainingJob> JobReconciler<J> {
         let since = reconcile.stored_status.waiting_since.as_ref();
         let since = since.map_or_else(|| context.clock.now(), |time| time.0);
         let refused = reconcile.state.quota.clone().map(|scope| (scope, since));
-        let next = context
+        let kind = refused.as_ref().map(|((_, kind), _)| *kind);
+        let part = kind.map_or(Part::Nothing, |kind| reconcile.part(&observation.children, kind));
+        let recorded = context
             .quota_queue
-            .record(key, refused, applied.has(Action::Create));
-        next.into_iter().for_each(|next| context.queue.add(next));
+            .record(key, refused, part, applied.has(Action::Create));
+        if let Some(kind) = kind.filter(|_| recorded.gives_back) {
+            reconcile.give_back(kind, &mut applied).await;
+        }
+        recorded.next.into_iter().for_each(|next| context.queue.add(next));
 
         // Report the current state, which includes our own writes.
         let mut next_plan = if acted { reconcile.plan_with(&read) } else { plan };
@@ -249,6 +260,41 @@ impl<J: TrainingJob> Reconcile<'_, J> {
             let since = started.map_or_else(|| self.context.clock.now(), |time| time.0);
             self.state.without_pods = Some(Arc::new(self.context.metrics.wait_for_pods(since)));
         }
+    }
+
+    /// Returns what the job holds of a kind of children. `before` are those that it had before apply.
+    fn part(&self, before: &Observed, kind: ChildKind) -> Part {
+        if !before.counted(kind).is_empty() {
+            Part::Kept
+        } else if self.context.observe(self.job).counted(kind).is_empty() {
+            Part::Nothing
+        } else {
+            Part::New
+        }
+    }
+
+    /// Deletes the children of a kind, which this reconcile has created. They are created again with those that are refused.
+    async fn give_back(&mut self, kind: ChildKind, applied: &mut Applied) {
+        let children = self.context.observe(self.job);
+        let made = children.counted(kind);
+        let delete = made.iter().map(|(name, uid)| Deletion {
+            kind,
+            name: (*name).to_owned(),
+            uid: (*uid).to_owned(),
+            force: false,
+        });
+        let plan = Plan {
+            delete: delete.collect(),
+            ..Plan::default()
+        };
+        let applier = Applier::new(self.context, self.job, self.validated.topology(), false);
+        let deleted = applier.apply(&plan, &self.validated).await;
+        applied.done.extend(deleted.done);
+        applied.failures.extend(deleted.failures);
+        applied.gave_back = true;
+        let names = made.into_iter().map(|(name, _)| name.to_owned());
+        let generation = self.job.meta().generation;
+        self.state.refused.hold(generation, kind, names, Instant::now());
     }
 
     /// Plans from the current children, and from the holders of the names that have been read.

@@ -33,6 +33,8 @@ pub(super) struct Applied {
     pub(super) deferred: Option<Instant>,
     pub(super) done: Vec<ChildAction>,
     pub(super) failures: Vec<ApplyFailure>,
+    /// True if the job gave back what it had just created, because a quota refuses the rest.
+    pub(super) gave_back: bool,
 }
 
 /// A completed action on the children of one kind, with their names.

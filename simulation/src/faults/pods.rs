@@ -9,6 +9,9 @@ pub enum PodFate {
     Runs,
     /// The pod succeeds after this many seconds.
     Succeeds(u64),
+    /// The pod succeeds the second number of seconds after so many pods of its job run, like a process that waits for the
+    /// others.
+    SucceedsWith(usize, u64),
     /// The pod exits with this code after this many seconds.
     Fails(i32, u64),
     /// The pod never starts.

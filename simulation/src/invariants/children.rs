@@ -4,7 +4,7 @@ use kube_memory::{Action, Object};
 use serde_json::Value;
 
 use super::CheckedChange;
-use super::timeline::JobVersion;
+use super::timeline::{ChildTimeline, JobVersion};
 use crate::world::job;
 use crate::world::json::Json;
 use crate::world::pod;
@@ -230,13 +230,25 @@ pub(super) fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     if m.change.plural() == "rolebindings" && !(is_own("roles") && is_own("serviceaccounts")) {
         return None;
     }
-    let mut versions = job_timeline
-        .versions_since(m.earliest(m.staleness.of_others))
-        .iter();
-    if versions.any(reason) {
+    let since = m.earliest(m.staleness.of_others);
+    if job_timeline.versions_since(since).iter().any(reason) || is_given_back(m, child, since) {
         return None;
     }
     m.violation("deleted for no reason")
+}
+
+/// Returns true if a quota refuses the rest of a job, whose pod has done no work, and another job holds pods.
+fn is_given_back(m: &CheckedChange<'_>, pod: &Object, since: u64) -> bool {
+    let owner = job::controller(pod);
+    let holds = |child: &ChildTimeline| {
+        child.plural == "pods"
+            && child.owner.as_deref() != owner
+            && child.deleted.is_none_or(|at| at >= since)
+    };
+    m.change.plural() == "pods"
+        && pod::phase(pod) == "Pending"
+        && m.timeline.quota_until.is_some_and(|at| at >= since)
+        && m.timeline.children.values().any(holds)
 }
 
 /// I13: a pod is created only if the objects that it refers to exist, as far as the operator can know.

@@ -18,6 +18,8 @@ pub(crate) struct Timeline {
     pub(crate) children: BTreeMap<String, ChildTimeline>,
     /// True if the operators' clocks were ever set ahead.
     pub(crate) clocks_were_set: bool,
+    /// The last time when there was a quota, or the maximum time while there is one.
+    pub(crate) quota_until: Option<u64>,
     /// The UIDs of all children that ever had this controller. An empty UID stands for no controller.
     by_controller: BTreeMap<String, BTreeSet<String>>,
 }
@@ -187,6 +189,9 @@ impl Timeline {
     pub(crate) fn record(&mut self, change: &Change, by_operator: bool, now: u64) {
         let deleted = (change.action() == Action::Deleted).then_some(now);
         self.put(change.plural(), change.object(), deleted, now);
+        if change.plural() == "resourcequotas" {
+            self.quota_until = deleted.or(Some(u64::MAX));
+        }
         let object = change.object();
         let edited = || {
             let previous = change.previous();

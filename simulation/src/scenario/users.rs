@@ -443,7 +443,8 @@ pub async fn perform(cluster: &Cluster, jobs: &[PlannedJob], action: &UserAction
     }
 }
 
-async fn set_quota(cluster: &Cluster, pods: Option<u64>) -> u16 {
+/// Limits the pods of the namespace, or removes the limit. Returns the status code of the last call.
+pub async fn set_quota(cluster: &Cluster, pods: Option<u64>) -> u16 {
     let path = |name| direct::path("resourcequotas", name);
     let deleted = direct::send(cluster, Method::DELETE, &path("q"), &json!({}))
         .await

@@ -37,11 +37,14 @@ enum PodStep {
 struct RunningPod {
     namespace: String,
     name: String,
+    /// The UID of the job.
+    job: String,
     container: String,
     /// The restart policy of the pod.
     policy: String,
     fate: PodFate,
     deleting: bool,
+    running: bool,
     /// True if the steps are scheduled. The steps of a pod with another scheduler are scheduled when it is bound.
     bound: bool,
 }
@@ -172,9 +175,11 @@ impl NodeState {
             let fate = self.fates.entry(uid.to_owned());
             let fate = *fate.or_insert_with(|| (self.pod_fates)(name, pod::attempt(object)));
             let container = object["spec"]["containers"][0]["name"].as_str();
+            let job = job::controller(object);
             let pod = RunningPod {
                 namespace: text("namespace").to_owned(),
                 name: name.to_owned(),
+                job: job.unwrap_or_default().to_owned(),
                 container: container.unwrap_or_default().to_owned(),
                 policy: object["spec"]["restartPolicy"]
                     .as_str()
@@ -182,6 +187,7 @@ impl NodeState {
                     .to_owned(),
                 fate,
                 deleting: false,
+                running: false,
                 bound: false,
             };
             self.pods.insert(uid.to_owned(), pod);
@@ -192,6 +198,9 @@ impl NodeState {
             for (wait, step) in pod.steps() {
                 self.schedule_step(name, uid, wait, step);
             }
+        }
+        if pod::phase(object) == "Running" {
+            self.on_running(uid);
         }
         if !text("deletionTimestamp").is_empty()
             && let Some(pod) = self.pods.get_mut(uid)
@@ -212,6 +221,30 @@ impl NodeState {
         }
     }
 
+    /// Schedules the ends of pods that wait for each other once all of them run.
+    fn on_running(&mut self, uid: &str) {
+        let Some(pod) = self.pods.get_mut(uid).filter(|pod| !pod.running) else {
+            return;
+        };
+        pod.running = true;
+        let PodFate::SucceedsWith(pods, seconds) = pod.fate else {
+            return;
+        };
+        let job = pod.job.clone();
+        let together = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| pod.job == job && pod.running && !pod.deleting);
+        let ends: Vec<_> = together
+            .map(|(uid, pod)| (pod.name.clone(), uid.clone(), pod.ended("Succeeded", 0)))
+            .collect();
+        if ends.len() == pods {
+            for (name, uid, end) in ends {
+                self.schedule_step(&name, &uid, Duration::from_secs(seconds), end);
+            }
+        }
+    }
+
     fn schedule_step(&mut self, name: &str, uid: &str, wait: Duration, step: PodStep) {
         let number = self.schedule.len();
         let key = (Instant::now() + wait, name.to_owned(), uid.to_owned(), number);
@@ -228,7 +261,7 @@ impl RunningPod {
         let mut steps = vec![(START_OR_STOP, PodStep::Bind)];
         let rest = match self.fate {
             PodFate::Pends => return Vec::new(),
-            PodFate::Runs => vec![(START_OR_STOP, runs())],
+            PodFate::Runs | PodFate::SucceedsWith(..) => vec![(START_OR_STOP, runs())],
             PodFate::Succeeds(s) => vec![(START_OR_STOP, runs()), (after(s), self.ended("Succeeded", 0))],
             PodFate::Fails(code, s) => vec![(START_OR_STOP, runs()), (after(s), self.ended("Failed", code))],
             PodFate::Evicted(s) => {

@@ -1,8 +1,9 @@
 //! Admission and quota. The errors are those of a real API server. Other tests provoke them there.
 
 use serde_json::json;
-use training_job_simulation::faults::CallFault::Refused;
-use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::faults::CallFault::{Refused, Slow};
+use training_job_simulation::faults::PodFate::{Runs, Succeeds, SucceedsWith};
+use training_job_simulation::scenario::users::set_quota;
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{created_and_deleted, event_count, policy, settle_and_check};
@@ -39,6 +40,49 @@ async fn a_quota_lets_in_some_of_many() {
         settle_and_check(&mut sim).await;
         assert!(sim.conditions("job").ends_with("Succeeded"));
         assert!(sim.monitor.child_counts().values().all(|(made, _)| *made == 1));
+    }
+}
+
+/// Many jobs share a quota that is far smaller than what they need together, and the pods of each wait for the others. Jobs
+/// that hold a part must not keep each other waiting.
+#[tokio::test(start_paused = true)]
+async fn every_job_ends_under_a_quota_for_few_of_them() {
+    const JOBS: usize = 40;
+    fn pods_of(job: &str) -> usize {
+        let number: usize = job.split('-').nth(1).unwrap().parse().unwrap();
+        3 + number % 3
+    }
+    // The jobs are created in groups of this many, one group in each second.
+    for (quota, group) in [(5, 40), (7, 40), (7, 1), (12, 8), (23, 20)] {
+        let mut sim = Simulation::new(|pod, _| SucceedsWith(pods_of(pod), 2));
+        sim.network.allow_calls(100_000);
+        // The calls of different jobs overtake each other.
+        let mut number = 0;
+        sim.network.add_rule(move |call| {
+            number += 1;
+            (call.verb != "watch").then_some(Slow(number * 37 % 100, 10))
+        });
+        set_quota(&sim.cluster, Some(quota)).await;
+        let names: Vec<_> = (0..JOBS).map(|number| format!("job-{number}")).collect();
+        for group in names.chunks(group) {
+            for name in group {
+                let workers = i32::try_from(pods_of(name) - 2).unwrap();
+                sim.create(train(
+                    name,
+                    &[("Scheduler", 1), ("Server", 1), ("Worker", workers)],
+                ))
+                .await;
+            }
+            sim.advance(1).await;
+        }
+        settle_and_check(&mut sim).await;
+        for name in &names {
+            let conditions = sim.conditions(name);
+            assert!(
+                conditions.ends_with("Succeeded"),
+                "quota {quota}: {name} is {conditions}"
+            );
+        }
     }
 }
 

@@ -55,6 +55,34 @@ pub enum NameHolder {
 }
 
 impl Observed {
+    /// Returns the names and UIDs of the children of this kind that a quota counts: all but pods that have ended, and
+    /// those that are being deleted.
+    pub fn counted(&self, kind: ChildKind) -> Vec<(&str, &str)> {
+        fn all<'a, C>(
+            children: &'a BTreeMap<String, Arc<C>>,
+            counts: impl Fn(&C) -> bool,
+            uid: impl Fn(&'a C) -> &'a str,
+        ) -> Vec<(&'a str, &'a str)> {
+            let counted = children.iter().filter(|(_, child)| counts(child));
+            counted.map(|(name, child)| (&**name, uid(child))).collect()
+        }
+        match kind {
+            ChildKind::Pod => all(
+                &self.pods,
+                |pod| !pod.deleting && !pod.is_terminal(),
+                |pod| &pod.uid,
+            ),
+            ChildKind::Service => all(
+                &self.services,
+                |service| !service.deleting,
+                |service| &service.uid,
+            ),
+            ChildKind::Object(kind) => self.objects.get(&kind).map_or_else(Vec::new, |objects| {
+                all(objects, |object| !object.deleting, |object| &object.uid)
+            }),
+        }
+    }
+
     /// Changes the records as if the cluster had carried out the plan immediately. New pods and services have no UID
     /// and no status, and new objects have no UID.
     pub fn carry_out(&mut self, plan: &Plan) {
