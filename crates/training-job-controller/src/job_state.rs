@@ -9,6 +9,7 @@ use kube::Resource;
 use kube_follow::CallError;
 use tokio::time::Instant;
 
+use training_job::api::JobStatus;
 use training_job::job::TrainingJob;
 use training_job::plan::{ChildKind, Plan, PlannedEvent};
 
@@ -81,6 +82,8 @@ pub(super) struct JobState {
     notice_reasons: Vec<String>,
     /// The planned events that were sent without a status write. The status does not show that they were sent.
     unstored_events: Vec<PlannedEvent>,
+    /// The last status whose write got no answer, and its events. They are sent once the job is read with this status.
+    unanswered: Option<(JobStatus, Vec<PlannedEvent>)>,
 }
 
 /// Maximum number of failures that are remembered, so that those that alternate are not reported again.
@@ -140,11 +143,12 @@ impl JobState {
     }
 
     /// Returns the events of a reconcile that have not been sent yet: failures and notices first, then the events of the
-    /// plan. `written` is the result of the status write; None if the write failed.
+    /// plan. `stored` is the status before the write, and `written` the result of the write; None if it failed.
     pub(super) fn new_events(
         &mut self,
         applied: &Applied,
         plan: &Plan,
+        stored: &JobStatus,
         written: Option<&StatusWrite>,
     ) -> Vec<PlannedEvent> {
         let is_wait = |failure: &ApplyFailure| matches!(failure.problem, ApplyError::StillThere);
@@ -175,10 +179,20 @@ impl JobState {
                 news.push(notice.clone());
             }
         }
+        if let Some((_, late)) = self.unanswered.take_if(|(status, _)| status == stored) {
+            news.extend(late);
+        }
         match written {
+            None if self.uncertain == Some(Uncertain::Unanswered) => {
+                let status = plan.status.as_ref().map(|change| change.status.clone());
+                self.unanswered = status.map(|status| (status, plan.events.clone()));
+            }
             // The status was not stored, so the next plan has the same events.
             None | Some(StatusWrite::Deferred(_) | StatusWrite::Ignored) => {}
-            Some(StatusWrite::Stored) => news.extend(plan.events.iter().cloned()),
+            Some(StatusWrite::Stored) => {
+                self.unanswered = None;
+                news.extend(plan.events.iter().cloned());
+            }
             Some(StatusWrite::NotNeeded | StatusWrite::Refused) => {
                 let sent = std::mem::replace(&mut self.unstored_events, plan.events.clone());
                 let unsent = plan.events.iter().filter(|e| !sent.contains(e));

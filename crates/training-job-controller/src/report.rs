@@ -121,7 +121,9 @@ impl<J: TrainingJob> Reconcile<'_, J> {
         written: &Result<StatusWrite, CallError>,
     ) {
         let (context, job) = (self.context, self.job);
-        let new = self.state.new_events(applied, plan, written.as_ref().ok());
+        let new = self
+            .state
+            .new_events(applied, plan, &self.stored_status, written.as_ref().ok());
         let done = events::for_applied(applied);
         let now = context.clock.now();
         let meta = job.meta();

@@ -1,11 +1,13 @@
 //! A busy or broken API server, and unreadable responses.
 
 use serde_json::json;
-use training_job_simulation::faults::CallFault::{Busy, Slow, Throttled};
+use training_job_simulation::faults::CallFault::{
+    Busy, Late, ResetAfter, Slow, Throttled, Truncated, Unanswered,
+};
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::harness::{edit, everywhere, in_turn, reads, settle_and_check, success, worker};
+use crate::harness::{edit, event_count, everywhere, in_turn, reads, settle_and_check, success, worker};
 
 /// The wait in a `Retry-After` header is tested on a real API server, because the process reads the header.
 #[test]
@@ -38,6 +40,26 @@ async fn the_wait_that_is_asked_for_is_kept() {
         sim.advance(6).await;
         assert!(sim.network.count(verb, resource) > 0, "{verb} {resource}");
         settle_and_check(&mut sim).await;
+    }
+}
+
+/// The status is stored, but its writer does not know. The events that follow it are sent once it does.
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_status_whose_answer_is_lost_are_sent_once() {
+    for fault in [ResetAfter, Unanswered, Late(50), Late(70_000), Truncated] {
+        for unlucky in 1..=3 {
+            let mut sim = Simulation::new(|_, _| Succeeds(20));
+            let (mut writes, lost) = (0, fault.clone());
+            sim.network.add_rule(move |call| {
+                writes += u32::from(call.is("patch", "mxjobs/status"));
+                (call.is("patch", "mxjobs/status") && writes == unlucky).then(|| lost.clone())
+            });
+            sim.create(train("job", &SMALL)).await;
+            sim.advance(120).await;
+            let told = event_count(&sim, "MXJobSucceeded");
+            assert_eq!(told, 1, "{fault:?} for write {unlucky}");
+            settle_and_check(&mut sim).await;
+        }
     }
 }
 
