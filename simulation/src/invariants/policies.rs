@@ -65,14 +65,14 @@ pub(super) fn no_healthy_pod_is_lost(m: &CheckedChange<'_>) -> Option<String> {
     let (before, after) = (m.before(), m.object());
     let uid = after.meta("uid")?.as_str()?;
     let failure = &after["status"]["failure"];
-    let count = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
     // The record of a pod that is being deleted has a time or a node.
     let is_lost = failure["reason"] == "PodDeleted" && failure["time"].is_null() && failure["node"].is_null();
-    if !is_lost || count(after) <= count(before) {
+    let name = failure["pod"].as_str()?;
+    // A restart of a container in another pod counts as well, and keeps the record.
+    if !is_lost || job::attempt(after, name) <= job::attempt(before, name) {
         return None;
     }
     let since = m.earliest(m.staleness.of_own);
-    let name = failure["pod"].as_str()?;
     let mut children = m.timeline.children_of(Some(uid));
     let is_there = children.any(|(_, child)| {
         let of_job = child.plural == "pods" && child.owner.as_deref() == Some(uid);

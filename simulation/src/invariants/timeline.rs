@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use jiff::Timestamp;
 use kube_memory::{Action, Change, Cluster, Object};
 use serde_json::Value;
 
+use crate::simulation::START_SECOND;
 use crate::world::job;
 use crate::world::json::Json;
 use crate::world::pod;
@@ -85,13 +87,11 @@ impl JobTimeline {
         self.versions_since(time).iter().map(JobVersion::job)
     }
 
-    /// Returns the time of the first version that has ended.
+    /// Returns the time of the end that its latest status has. The status may have been stored later.
     pub(crate) fn ended(&self) -> Option<u64> {
-        let first = self
-            .versions
-            .iter()
-            .find(|version| job::end(version.job()).is_some());
-        first.map(|version| version.since)
+        let time = self.latest()?["status"]["completionTime"].as_str()?;
+        let second = time.parse::<Timestamp>().ok()?.as_second() - START_SECOND;
+        Some(u64::try_from(second).ok()? * 1_000)
     }
 
     /// Returns the latest version.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use training_job_controller::Clock;
 
 /// The start time in seconds, 2030-01-01T00:00:00Z.
-const START_SECOND: i64 = 1_893_456_000;
+pub(crate) const START_SECOND: i64 = 1_893_456_000;
 
 /// A clock that follows Tokio's clock, ahead by an adjustable number of seconds.
 #[derive(Clone)]
