@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Api, Resource};
 
@@ -263,8 +264,7 @@ impl<'a> Applier<'a> {
                 false => ApplyError::NameTaken(owner),
             });
         }
-        let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
-        let made = if label.map(String::as_str) == Some(self.controller) {
+        let made = if self.is_labelled(meta) {
             self.children().answered::<C>(kind, &there, epoch);
             CreateOutcome::Created
         } else if deleting {
@@ -326,6 +326,12 @@ impl<'a> Applier<'a> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns true if the object has the label that selects the children in watches.
+    fn is_labelled(&self, meta: &ObjectMeta) -> bool {
+        let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
+        label.map(String::as_str) == Some(self.controller)
     }
 
     /// Returns true if the owner is an earlier job of the same name. The garbage collector deletes its objects.

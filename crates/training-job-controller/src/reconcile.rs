@@ -15,7 +15,7 @@ use tracing::{Instrument, Span};
 
 use training_job::api::{ConditionType, JobStatus};
 use training_job::job::{ObjectKind, TrainingJob, object_kinds};
-use training_job::plan::observed::{NameHolder, Observed};
+use training_job::plan::observed::{NameHolder, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, Plan};
 
 use super::apply::Applier;
@@ -264,10 +264,13 @@ impl<J: TrainingJob> Reconcile<'_, J> {
 
     /// Returns what the job holds of a kind of children. `before` are those that it had before apply.
     fn part(&self, before: &Observed, kind: ChildKind) -> Part {
-        if !before.counted(kind).is_empty() {
-            Part::Kept
-        } else if self.context.observe(self.job).counted(kind).is_empty() {
+        let now = self.context.observe(self.job);
+        let has_started = |pod: &Arc<PodRecord>| pod.phase != Phase::Pending;
+        let may_work = kind == ChildKind::Pod && now.pods.values().any(has_started);
+        if now.counted(kind).is_empty() {
             Part::Nothing
+        } else if may_work || !before.counted(kind).is_empty() {
+            Part::Kept
         } else {
             Part::New
         }

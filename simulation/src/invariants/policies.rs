@@ -68,8 +68,10 @@ pub(super) fn no_healthy_pod_is_lost(m: &CheckedChange<'_>) -> Option<String> {
     // The record of a pod that is being deleted has a time or a node.
     let is_lost = failure["reason"] == "PodDeleted" && failure["time"].is_null() && failure["node"].is_null();
     let name = failure["pod"].as_str()?;
-    // A restart of a container in another pod counts as well, and keeps the record.
-    if !is_lost || job::attempt(after, name) <= job::attempt(before, name) {
+    let count = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
+    // A restart of a container counts without a new attempt, and one for a new size is not counted. Both keep the record.
+    let attempt = |job: &Object| job::attempt(job, name);
+    if !is_lost || count(after) <= count(before) || attempt(after) <= attempt(before) {
         return None;
     }
     let since = m.earliest(m.staleness.of_own);

@@ -1,6 +1,7 @@
 //! Pods that users delete or change.
 
 use serde_json::{Value, json};
+use training_job_simulation::faults::CallFault::Slow;
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
@@ -44,6 +45,30 @@ async fn a_pod_is_deleted_in_each_phase() {
             }
         }
     }
+}
+
+/// The watch has sent later changes of other pods when the pod without its label is read.
+#[tokio::test(start_paused = true)]
+async fn a_pod_without_its_label_is_found_while_others_change() {
+    let mut sim = Simulation::new(ends_after_a_minute);
+    sim.network
+        .add_rule(|call| call.is("get", "pods").then_some(Slow(500, 500)));
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
+    let no_label = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
+    edit(&sim, "pods", "job-worker-0", no_label).await;
+    for number in 0..3 {
+        let other = json!({"metadata": {"annotations": {"number": number.to_string()}}});
+        edit(&sim, "pods", "job-worker-1", other).await;
+        sim.advance(1).await;
+    }
+    sim.advance(20).await;
+    let pod = sim.stored("pods", "job-worker-0");
+    let label = &pod["metadata"]["labels"]["training.kubeflow.org/operator-name"];
+    assert_eq!(label, "mxjob-controller");
+    settle_and_check(&mut sim).await;
+    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1);
 }
 
 #[tokio::test(start_paused = true)]

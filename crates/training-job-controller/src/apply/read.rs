@@ -33,7 +33,11 @@ impl Applier<'_> {
         let epoch = self.children().epoch(kind);
         let holder = match self.call_in_epoch(kind, 0, api.get(&name)).await {
             Ok((epoch, pod)) if controller(pod.meta()).is_some_and(|owner| owner.uid == self.owner) => {
-                self.children().answered::<PodRecord>(kind, &pod, epoch);
+                if self.is_labelled(pod.meta()) {
+                    self.children().answered::<PodRecord>(kind, &pod, epoch);
+                } else {
+                    self.children().found::<PodRecord>(kind, &pod, epoch);
+                }
                 return Ok(NameHolder::Job);
             }
             Ok(_) => NameHolder::Other,

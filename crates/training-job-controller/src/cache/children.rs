@@ -207,6 +207,18 @@ impl Children {
         }
     }
 
+    /// Caches an object that no watch shows, because it lacks the label, from the response to a read. The watch may have
+    /// sent later changes of other objects.
+    pub(crate) fn found<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>, epoch: ListEpoch) {
+        let meta = object.meta();
+        let (key, version) = (key(meta), Version::from_meta(meta));
+        let tracker = self.tracker(kind);
+        let is_older = tracker.entries.get(&key).is_some_and(|held| held.version > version);
+        if !is_older && !tracker.lists.has_new_list_since(epoch) {
+            self.insert::<C>(kind, object, false);
+        }
+    }
+
     /// Marks an object that this controller is deleting. It may remain for its grace period.
     pub(crate) fn mark_deleting<C: Child>(
         &mut self,
