@@ -257,6 +257,12 @@ impl PodRecord {
                     .map(|before| before.order),
             );
         }
+        // The kubelet's last deletion of a pod has no grace period, but was not the first.
+        if let Some(deletion) = &mut self.deletion
+            && let Some(earlier) = before.and_then(|before| before.deletion)
+        {
+            deletion.requested = deletion.requested.min(earlier.requested);
+        }
         self.seen_to_end = match ends {
             true => Some(now),
             false => before.and_then(|before| before.seen_to_end),

@@ -148,6 +148,17 @@ fn without_an_observed_order_times_decide_with_the_difference_of_clocks() {
     );
 }
 
+/// The controller observes the end and the deletion at once, and then the deletion by which the kubelet removes the pod.
+#[test]
+fn the_last_deletion_of_a_pod_does_not_hide_the_first() {
+    let ended = |deletion| going("Succeeded", &[container("main", Some(1_002))], deletion, None);
+    let first = ended(Some((1_030, 30)));
+    let mut last = ended(Some((1_003, 0)));
+    assert!(is_taken_away(&first) && !is_taken_away(&last));
+    last.follow(Some(&first), at(0));
+    assert!(is_taken_away(&last));
+}
+
 #[test]
 fn the_observed_order_of_end_and_deletion_precedes_all_times() {
     let running = || going("Running", &[container("main", None)], None, None);
