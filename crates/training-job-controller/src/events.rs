@@ -373,16 +373,8 @@ fn cut(text: &str, bytes: usize) -> &str {
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
-        let noun = done.kind.noun();
-        let names = match &done.names[..] {
-            [name] => format!("{noun}: {name}"),
-            names if names.len() <= MAX_NAMES_IN_MESSAGE => format!("{noun}s: {}", names.join(", ")),
-            names => format!(
-                "{noun}s: {} and {} more",
-                names[..MAX_NAMES_IN_MESSAGE].join(", "),
-                names.len() - MAX_NAMES_IN_MESSAGE
-            ),
-        };
+        let plural = if done.names.len() == 1 { "" } else { "s" };
+        let names = format!("{}{plural}: {}", done.kind.noun(), list(&done.names));
         if (done.action, done.kind) == (Action::Patch, ChildKind::Pod) {
             return PlannedEvent {
                 warning: true,
@@ -399,6 +391,14 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
         }
     };
     applied.done.iter().map(event).collect()
+}
+
+/// Returns the first names, and how many more there are.
+fn list(names: &[String]) -> String {
+    match names.split_at_checked(MAX_NAMES_IN_MESSAGE) {
+        Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
+        _ => names.join(", "),
+    }
 }
 
 /// Returns the words for an action: for reasons, for completed actions, and for failures.
@@ -443,10 +443,17 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
             } else {
                 ""
             };
+            let cause = failure.cause();
+            let others = applied.failures.iter().filter(|other| {
+                let is_same_action = (other.action, other.kind) == (failure.action, failure.kind);
+                is_same_action && other.cause() == cause
+            });
+            let names: Vec<_> = others.map(|other| other.name.clone()).collect();
+            let plural = if names.len() == 1 { "" } else { "s" };
             let message = format!(
-                "Error {doing}: {} {}: {}{gave_back}",
+                "Error {doing}: {}{plural} {}: {}{gave_back}",
                 failure.kind.noun(),
-                failure.name,
+                list(&names),
                 failure.problem
             );
             let event = PlannedEvent {
@@ -454,7 +461,7 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
                 reason,
                 message,
             };
-            events.push((event, failure.cause() + gave_back));
+            events.push((event, cause + gave_back));
         }
     }
     events

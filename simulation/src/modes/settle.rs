@@ -89,7 +89,10 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
         !is_due
     });
     let mut explained = BTreeSet::new();
-    calls.retain(|call| !(named > 0 && explains_wait(sim, call) && explained.insert(call.name.clone())));
+    calls.retain(|call| {
+        let explanation = (call.operator, call.name.clone());
+        !(named > 0 && explains_wait(sim, call) && explained.insert(explanation))
+    });
     let mut violations = Vec::new();
     let mut violated = |id: &'static str, what: String| violations.push(Violation { id, at, what });
     if let Some(call) = calls.first() {
@@ -108,7 +111,10 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
     sim.advance_replacing_dead(20).await;
     let calls = sim.network.take_calls();
     let writes = calls.iter().filter(|c| c.writes() && c.resource != "events");
-    let mut writes = writes.filter(|call| !explains_wait(sim, call) || explained.contains(&call.name));
+    let mut writes = writes.filter(|call| {
+        let is_explained = explained.iter().any(|(_, name)| *name == call.name);
+        !explains_wait(sim, call) || is_explained
+    });
     if let Some(call) = writes.next() {
         let what = format!("a new operator does {} {}", call.verb_and_resource(), call.name);
         violated("I17", what);

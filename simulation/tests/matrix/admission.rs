@@ -161,7 +161,7 @@ async fn what_a_pod_names_is_missing() {
     assert_eq!(told.len(), 1);
     let message = told[0].value()["message"].as_str().unwrap();
     assert!(
-        message.contains("job-scheduler-0: injected: Forbidden"),
+        message.contains("pods job-scheduler-0, job-server-0") && message.contains("injected: Forbidden"),
         "{message}"
     );
     // The job can still be suspended.

@@ -213,7 +213,10 @@ impl Children {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
         let tracker = self.tracker(kind);
-        let is_older = tracker.entries.get(&key).is_some_and(|held| held.version > version);
+        let is_older = tracker
+            .entries
+            .get(&key)
+            .is_some_and(|held| held.version > version);
         if !is_older && !tracker.lists.has_new_list_since(epoch) {
             self.insert::<C>(kind, object, false);
         }
