@@ -99,7 +99,7 @@ fn a_pod_that_is_not_there_is_told() {
 }
 
 #[test]
-#[should_panic(expected = "no pod job-worker-x1-0 (has none); FailedCreatePod: Error creating: pod job-")]
+#[should_panic(expected = "no pod job-worker-x1-0 (has none); FailedCreatePod: Error creating: pods job-")]
 fn a_pod_that_the_api_refused_is_told_with_the_reason() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["uid"].take();

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(queue.freed("anywhere", ChildKind::Service), [key("b")]);
     }
 
-    /// A job whose pods ran before is no exception for the others, but it gives nothing back.
+    /// A job whose pods have run keeps its part beside another job's.
     #[tokio::test(start_paused = true)]
     async fn one_job_at_most_keeps_a_new_part_and_is_before_the_others() {
         let queue = waiting(&["c", "b", "a"]);

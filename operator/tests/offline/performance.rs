@@ -111,6 +111,16 @@ const PICTURES: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
+/// The ways in which the API server is away, with words for what its clients see.
+const ABSENCES: [(&str, &str); 6] = [
+    ("refused", "refused"),
+    ("closed", "closed after it was accepted"),
+    ("reset", "reset"),
+    ("silent", "open, and no answer comes"),
+    ("garbled", "answered with something else than TLS"),
+    ("unavailable", "answered with 503 by a proxy"),
+];
+
 impl Results {
     fn work(&self, name: &str) -> Option<&Work> {
         self.works.iter().find(|work| work.name == name)
@@ -161,6 +171,25 @@ impl Results {
             let [local, real] = [LOCAL_CLUSTER, OURS].map(|by| self.figure("processes", by, figure).unwrap());
             let [local, real, ratio] = [local, real, local / real].map(number);
             writeln!(text, "| {words} | {local} | {real} | {ratio} |").unwrap();
+        }
+        text
+    }
+
+    /// Returns a row for each way in which the API server was away.
+    fn absences(&self) -> String {
+        let mut text = "| the connection is | connections in the worst second | log lines in the worst second | from the \
+                        return to the first pod, s | from the return to the last end, s |\n"
+            .to_owned();
+        text += "|---|--:|--:|--:|--:|\n";
+        for (way, words) in ABSENCES {
+            let figures = [
+                "connections in the worst second",
+                "log lines in the worst second",
+                "from its return to the first pod, s",
+                "from its return to the last end, s",
+            ];
+            let cell = |name| number(self.figure("away", OURS, &format!("{way}: {name}")).unwrap());
+            writeln!(text, "| {words} | {} |", figures.map(cell).join(" | ")).unwrap();
         }
         text
     }
@@ -222,6 +251,14 @@ impl Results {
             .map(|(file, _, title, _)| format!("![{title}, by the number of jobs]({file})\n"))
             .collect();
         let pictures = pictures.join("\n");
+        let (absences, away) = (self.absences(), &self.work("away").unwrap().title);
+        let lost = number(
+            self.figure("away", OURS, "events of ended jobs that were lost")
+                .unwrap(),
+        );
+        let quota = &self.work("quota").unwrap().title;
+        let [all, median, worst] = ["done", "next_p50", "next_p99"]
+            .map(|figure| number(self.figure("quota", OURS, figure).unwrap()));
         format!(
             "# Performance
 
@@ -260,6 +297,17 @@ All jobs are created at once. They are MXJobs of 5 pods that train for 1 s. Size
 far: {counts} jobs.
 
 {pictures}
+## When the API server is away
+
+The work is: {away}. A relay between the operator and the API server does it in six ways. Events of ended jobs that were
+lost: {lost}.
+
+{absences}
+## Under a quota
+
+The work is: {quota}. All jobs have succeeded after {all} s. From the end of a job until another one has all of its
+pods it takes {median} s, and {worst} s at the 99th percentile.
+
 ## The local cluster
 
 `training-operator local cluster` beside a real API server with its etcd, the operator and `local node`. The work is
