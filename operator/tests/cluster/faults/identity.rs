@@ -165,7 +165,7 @@ async fn labels_that_admission_takes_off_at_every_write_are_reported_and_restart
     let events = stage.events("a").await;
     let told = events.iter().find(|(reason, _)| reason == "FailedPatchPod");
     let (_, told) = told.unwrap();
-    assert!(told.starts_with("Error restoring labels: pod a-"), "{told}");
+    assert!(told.starts_with("Error restoring labels: pods a-"), "{told}");
     assert!(told.contains("look for an admission webhook or policy"), "{told}");
     let before = stage.until_all_run("a", 2).await;
     stage.succeed("a", 2).await;
