@@ -87,11 +87,16 @@ impl JobTimeline {
         self.versions_since(time).iter().map(JobVersion::job)
     }
 
-    /// Returns the time of the end that its latest status has. The status may have been stored later.
+    /// Returns the time of the end that its status has, or that of the first version with an end if that is earlier. The
+    /// status may have been stored later.
     pub(crate) fn ended(&self) -> Option<u64> {
-        let time = self.latest()?["status"]["completionTime"].as_str()?;
-        let second = time.parse::<Timestamp>().ok()?.as_second() - START_SECOND;
-        Some(u64::try_from(second).ok()? * 1_000)
+        let mut versions = self.versions.iter();
+        let first = versions.find(|version| job::end(version.job()).is_some())?;
+        let time = first.job()["status"]["completionTime"].as_str();
+        let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+        let second = time.map(|time| time.as_second() - START_SECOND);
+        let millis = second.and_then(|second| Some(u64::try_from(second).ok()? * 1_000));
+        Some(millis.map_or(first.since, |millis| millis.min(first.since)))
     }
 
     /// Returns the latest version.

@@ -77,7 +77,7 @@ async fn i25_a_restart_for_a_pod_that_exists() {
         Fixture::wait_past_allowed_staleness().await;
         let failure = json!({"reason": "PodDeleted", "pod": pod});
         fixture
-            .status(json!({"restartCount": 1, "failure": failure}))
+            .status(json!({"restartCount": 1, "failure": failure, "recovery": {"job": 1}}))
             .await;
         assert_eq!(fixture.violated(), expected);
     }

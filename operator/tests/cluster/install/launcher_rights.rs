@@ -133,7 +133,7 @@ async fn who_may_create_mpijobs_gets_no_rights_of_others() {
         ("role", "Role role-launcher"),
         ("account", "ServiceAccount account-launcher"),
         ("files", "ConfigMap files-config"),
-        ("twin", "pod twin-worker-0"),
+        ("twin", "pods twin-worker-0, twin-worker-1"),
     ] {
         operator
             .wait_for_line(&format!("{object}: the name is taken"))
