@@ -54,6 +54,7 @@ async fn native_sidecars_end_with_their_pods() {
 async fn ordinary_sidecars_do_not_keep_a_job_from_its_success() {
     let stage = Stage::new("sidecar").await;
     let mut job = short("sidecar");
+    job["spec"]["runPolicy"]["sidecarGracePeriodSeconds"] = 5.into();
     each_pod(&mut job, |pod| {
         let sidecar = json!({
             "name": "proxy", "image": "busybox:1.35", "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"],
@@ -62,7 +63,7 @@ async fn ordinary_sidecars_do_not_keep_a_job_from_its_success() {
     });
     stage.create(&job).await;
     stage.succeeds(&job).await;
-    // Sidecars kept all pods running, and the clean-up deletes running pods.
+    // Sidecars kept all pods running, and the clean-up deletes running pods after their grace period.
     stage.has_pods(0).await;
 }
 
