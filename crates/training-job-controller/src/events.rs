@@ -373,8 +373,7 @@ fn cut(text: &str, bytes: usize) -> &str {
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
-        let plural = if done.names.len() == 1 { "" } else { "s" };
-        let names = format!("{}{plural}: {}", done.kind.noun(), list(&done.names));
+        let names = format!("{}: {}", noun(done.kind, done.names.len()), list(&done.names));
         if (done.action, done.kind) == (Action::Patch, ChildKind::Pod) {
             return PlannedEvent {
                 warning: true,
@@ -391,6 +390,12 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
         }
     };
     applied.done.iter().map(event).collect()
+}
+
+/// Returns the noun for this many children of a kind.
+fn noun(kind: ChildKind, count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{}{plural}", kind.noun())
 }
 
 /// Returns the first names, and how many more there are.
@@ -449,10 +454,9 @@ pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<(Pla
                 is_same_action && other.cause() == cause
             });
             let names: Vec<_> = others.map(|other| other.name.clone()).collect();
-            let plural = if names.len() == 1 { "" } else { "s" };
             let message = format!(
-                "Error {doing}: {}{plural} {}: {}{gave_back}",
-                failure.kind.noun(),
+                "Error {doing}: {} {}: {}{gave_back}",
+                noun(failure.kind, names.len()),
                 list(&names),
                 failure.problem
             );

@@ -53,7 +53,6 @@ pub(super) enum Part {
 }
 
 /// The consequences of a reconcile for this job and the others.
-#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     /// The job whose turn it is now, if that changed.
     pub(super) next: Option<Key>,

@@ -94,8 +94,7 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
         let note = event.note.as_deref().unwrap_or_default();
         event.regarding.as_ref().and_then(|r| r.kind.as_deref()) == Some("TFJob")
             && event.reason.as_deref() == Some("FailedCreateService")
-            && note.contains("a-worker-0")
-            && note.contains(": the name is taken")
+            && note.contains("services a-worker-0, a-worker-1: the name is taken")
     };
     let events: Api<Event> = Api::namespaced(plane.client(), &world.namespace);
     wait_for_all(events, "", |events: &[Event]| events.iter().any(told)).await;

@@ -197,10 +197,11 @@ fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Ve
     }
     let has_unnoticed_writes = log.faults.values().any(CallFault::takes_effect_unnoticed);
     for what in sim.network.writes_without_change() {
-        // Two operators may repair the same child. One operator may repair a child again if a restore has repaired it
-        // before the next list, or if the call that repaired it got no response.
-        let is_child = job::CHILDREN.iter().any(|plural| what.contains(plural));
-        if is_child && (two_operators || sim.was_restored() || has_unnoticed_writes) {
+        // Two operators may repair the same child. One operator may repair an object again if a restore has repaired
+        // it before the next list, or if the call that repaired it got no response.
+        let is_of = |plurals: &[&str]| plurals.iter().any(|plural| what.contains(plural));
+        let may_repeat = sim.was_restored() || has_unnoticed_writes;
+        if two_operators && is_of(&job::CHILDREN) || may_repeat && is_of(&job::CHILDREN[2..]) {
             continue;
         }
         // Operators that send the same event at the same time write the same count of repetitions, and an event whose
