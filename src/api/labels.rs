@@ -9,6 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// select by it, so its key is the same for all kinds.
 pub const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
 
+/// Label of pods by which the plugin coscheduling of a kube-scheduler finds the PodGroup that they are members of.
+pub(crate) const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+
 /// The keys of the labels and annotations of a kind's jobs that have the kind's
 /// [prefix](crate::job::Framework::key_prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +66,18 @@ impl Keys {
     }
 }
 
-/// Returns true if a label of this key may be one that the operator sets on pods and selects them by, under any prefix.
+/// Returns true if a label of this key may be one that the operator sets on pods, under any prefix. The operator, services
+/// or a gang scheduler select pods by it.
 pub fn is_own(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or("", |(_, name)| name);
-    ["operator-name", "job-name", "replica-type", "replica-index"].contains(&name)
+    [
+        "pod-group",
+        "operator-name",
+        "job-name",
+        "replica-type",
+        "replica-index",
+    ]
+    .contains(&name)
 }
 
 /// Returns a hash that stands for a label, because records of pods must be small. It may differ between releases.

@@ -18,7 +18,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     notices::add_lingering(draft);
     let survey = survey(job, &draft.status, draft.observed);
-    relabel::find_unread(draft, &survey.roles);
+    relabel::find_lost(draft, &survey.roles);
     let mut states = survey::states(&job.topology, &survey, draft.observed);
     if !draft.waits || !draft.status.replica_statuses.is_empty() {
         draft.count(&states);

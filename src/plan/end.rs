@@ -209,11 +209,14 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) -> Option<Timestamp> {
     let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
     let listens = |pod: &Arc<PodRecord>| stays(pod) && !pod.is_terminal();
     let common = draft.job.topology.common_service.as_ref();
-    let with_address = render::services(draft.job, |name| observed.services.contains_key(name));
-    let with_address = with_address.into_iter().filter(render::has_cluster_ip);
-    let with_address: BTreeSet<_> = with_address.filter_map(|service| service.metadata.name).collect();
+    let headless = render::services(draft.job, |name| observed.services.contains_key(name));
+    let headless = headless
+        .into_iter()
+        .filter(|service| !render::has_cluster_ip(service));
+    let headless: BTreeSet<_> = headless.filter_map(|service| service.metadata.name).collect();
+    // A service that is no longer rendered, because its role is gone, may have a cluster IP.
     let is_unused = |name: &String| match common == Some(name) {
-        _ if with_address.contains(name) => !observed.pods.get(name).is_some_and(listens),
+        _ if !headless.contains(name) => !observed.pods.get(name).is_some_and(listens),
         _ if !stop_running => false,
         true => !observed.pods.values().any(stays),
         false => !observed.pods.get(name).is_some_and(stays),

@@ -81,6 +81,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
     let observed = objects::without_job_objects(job, observed);
     let mut draft = Draft::new(job, &observed, now);
     invalid::recover(&mut draft);
+    relabel::find_hidden(&mut draft);
     if draft.status.is_finished() {
         end::plan_finished(&mut draft);
     } else if job.policy.suspend {

@@ -3,6 +3,8 @@
 //! A watch selects by label, so it reports a pod whose label is gone as deleted. A pod is lost only if the API server has
 //! none of its name.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -13,7 +15,7 @@ use crate::render;
 use super::draft::Draft;
 use super::failure::FailureCause;
 use super::notices;
-use super::observed::NameHolder;
+use super::observed::{NameHolder, PodRecord};
 use super::reasons;
 use super::survey::{ObservedReplica, ObservedRole};
 use super::types::ObjectPatch;
@@ -21,22 +23,38 @@ use super::types::ObjectPatch;
 /// Time between two reads of a pod that no watch shows.
 const READ_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// Finds the pods that must be read by name: those that seem lost, and those without the label of the watch.
-pub(super) fn find_unread<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
-    let observed = draft.observed;
+/// Finds the pods without the label of the watch, which must be read by name: those of an active job, and all that are
+/// being deleted, because only a read shows that they are gone.
+pub(super) fn find_hidden<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let [operator, ..] = render::job_labels(draft.job);
+    let is_active = !draft.status.is_finished() && !draft.job.policy.suspend;
+    let is_hidden = |pod: &&Arc<PodRecord>| (is_active || pod.deleting) && !pod.has_labels([&operator]);
+    for pod in draft.observed.pods.values().filter(is_hidden) {
+        read_again(draft);
+        if !draft.observed.read.contains_key(&pod.name) {
+            draft.plan.unread.push(pod.name.clone());
+        }
+    }
+}
+
+/// Finds the pods that must be read by name because they seem lost.
+pub(super) fn find_lost<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
     for of_role in survey {
-        let [operator, ..] = render::job_labels(draft.job);
         for (index, replica) in (0..).zip(&of_role.replicas) {
             let role = of_role.role;
             let is_lost =
                 matches!(replica, ObservedReplica::Failed(f) if matches!(f.cause, FailureCause::Lost));
             let name = Replica { role, index }.pod_name();
-            let pod = observed.pods.get(&name);
-            let is_hidden = pod.is_some_and(|pod| !pod.has_labels([&operator]));
-            if (is_lost || is_hidden) && !observed.read.contains_key(&name) {
+            if is_lost && !draft.observed.read.contains_key(&name) {
                 draft.plan.unread.push(name);
             }
         }
+    }
+}
+
+fn read_again<J>(draft: &mut Draft<'_, J>) {
+    if let Ok(at) = draft.now.checked_add(READ_INTERVAL) {
+        draft.plan.requeue_at(at, "a pod that no watch shows");
     }
 }
 
@@ -45,23 +63,21 @@ pub(super) fn find_unread<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[Ob
 pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (job, observed) = (draft.job, draft.observed);
     let mut not_ours = Vec::new();
-    let mut is_any_hidden = false;
     for role in &job.topology.roles {
-        let of_role = render::role_labels(job, role);
+        let mut of_role = render::role_labels(job, role);
+        of_role.extend(render::gang_label(job, role));
         for replica in role.all() {
             let name = replica.pod_name();
             let Some(pod) = observed.pods.get(&name) else {
                 let holder = observed.read.get(&name);
-                is_any_hidden |= holder.is_some_and(|holder| *holder != NameHolder::Nobody);
-                not_ours.extend(
-                    holder
-                        .filter(|holder| **holder == NameHolder::Other)
-                        .map(|_| name),
-                );
+                if holder.is_some_and(|holder| *holder != NameHolder::Nobody) {
+                    read_again(draft);
+                }
+                let is_not_ours = holder.is_some_and(|holder| *holder == NameHolder::Other);
+                not_ours.extend(is_not_ours.then_some(name));
                 continue;
             };
             let index = render::index_label(job, &replica);
-            is_any_hidden |= !pod.has_labels(&of_role[..1]);
             if !pod.deleting && !pod.has_labels(of_role.iter().chain(&index)) {
                 let mut object = ObjectKind::of::<Pod>().object(name, json!({}));
                 object.metadata.labels = Some(of_role.iter().cloned().chain(index).collect());
@@ -76,8 +92,5 @@ pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
              reference; its result does not count; delete the pod so that the replica can be restarted"
         );
         notices::push(draft, reasons::POD_NOT_CONTROLLED, message, not_ours.len() - 1);
-    }
-    if is_any_hidden && let Ok(at) = draft.now.checked_add(READ_INTERVAL) {
-        draft.plan.requeue_at(at, "a pod that no watch shows");
     }
 }

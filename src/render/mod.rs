@@ -22,6 +22,7 @@ use serde_json::Value;
 use gang::Members;
 pub use pod::pod;
 // Not an interface: `kubectl training top` shows the requests of pods.
+pub(crate) use gang::gang_label;
 #[doc(hidden)]
 pub use requests::of_pod as pod_requests;
 use service::common;

@@ -1,7 +1,7 @@
 //! Pods that users delete or change.
 
 use serde_json::{Value, json};
-use training_job_simulation::faults::CallFault::Slow;
+use training_job_simulation::faults::CallFault::{Refused, Slow};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
@@ -69,6 +69,41 @@ async fn a_pod_without_its_label_is_found_while_others_change() {
     settle_and_check(&mut sim).await;
     assert!(sim.conditions("job").ends_with("Succeeded"));
     assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1);
+}
+
+/// Nothing but a read shows that such a pod is gone, and what must stay as long as pods run waits for that.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_pod_without_its_label_is_noticed() {
+    let no_label = || json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
+    for next in ["Failed", "suspend", "recreate"] {
+        let mut sim = Simulation::new(|name, attempt| match attempt {
+            0 if name.ends_with("worker-0") => Fails(1, 20),
+            _ => ends_after_a_minute(name, attempt),
+        });
+        // More replicas than fit into the pods' own environments.
+        sim.create(train("job", &[("Scheduler", 1), ("Server", 1), ("Worker", 14)]))
+            .await;
+        sim.advance(10).await;
+        // The label cannot be restored before the pod has to go.
+        sim.network
+            .add_rule(|call| call.is("patch", "pods").then_some(Refused(500, "InternalError")));
+        edit(&sim, "pods", "job-worker-1", no_label()).await;
+        sim.advance(5).await;
+        match next {
+            "suspend" => {
+                sim.edit("job", json!({"spec": {"runPolicy": {"suspend": true}}}))
+                    .await
+            }
+            "recreate" => {
+                sim.delete("job").await;
+                sim.advance(5).await;
+                sim.create(train("job", &SMALL)).await;
+            }
+            _ => {}
+        }
+        sim.advance(120).await;
+        settle_and_check(&mut sim).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -257,11 +257,15 @@ impl PodRecord {
                     .map(|before| before.order),
             );
         }
-        // The kubelet's last deletion of a pod has no grace period, but was not the first.
+        // The kubelet's last deletion of a pod has no grace period, but was not the first. The API server gives it the
+        // time of the first request.
         if let Some(deletion) = &mut self.deletion
             && let Some(earlier) = before.and_then(|before| before.deletion)
         {
-            deletion.requested = deletion.requested.min(earlier.requested);
+            match deletion.requested == deletion.due {
+                true => *deletion = earlier,
+                false => deletion.requested = deletion.requested.min(earlier.requested),
+            }
         }
         self.seen_to_end = match ends {
             true => Some(now),

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use kube_follow::Version;
 use training_job::plan::ChildKind;
-use training_job::plan::observed::Observed;
+use training_job::plan::observed::{Observed, PodRecord};
 
 use super::super::clock::Clock;
 use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
@@ -51,6 +51,8 @@ struct Tracker {
     lists: ListTracker,
     /// UIDs of the objects that this controller has deleted and that are not gone yet.
     deleted_here: BTreeSet<String>,
+    /// Objects that no watch shows.
+    hidden: BTreeSet<ObjectName>,
 }
 
 struct Entry {
@@ -95,13 +97,21 @@ impl Children {
             .collect()
     }
 
-    /// Removes the results of a job that is gone. Its children leave the cache with their own watch events.
+    /// Removes the results of a job that is gone. Its children leave the cache with their own watch events, except for pods that
+    /// no watch shows, which leave it now.
     pub(crate) fn forget(&mut self, namespace: &str, uid: &str) {
         let job = (namespace.to_owned(), uid.to_owned());
         if let Some(of_job) = self.observed.get_mut(&job) {
             Arc::make_mut(&mut of_job.observed).removed.clear();
             self.forgotten.insert(job.clone());
             self.drop_if_empty(&job);
+        }
+        // Nothing reports the end of these pods, and nobody reads them again.
+        let Tracker { entries, hidden, .. } = self.tracker(ChildKind::Pod);
+        let is_of_job = |key: &&ObjectName| entries.get(*key).is_some_and(|entry| entry.owner.key() == job);
+        let hidden: Vec<_> = hidden.iter().filter(is_of_job).cloned().collect();
+        for key in hidden {
+            self.remove::<PodRecord>(ChildKind::Pod, &key, None);
         }
     }
 
@@ -219,6 +229,7 @@ impl Children {
             .is_some_and(|held| held.version > version);
         if !is_older && !tracker.lists.has_new_list_since(epoch) {
             self.insert::<C>(kind, object, false);
+            self.tracker(kind).hidden.insert(key);
         }
     }
 
@@ -350,12 +361,14 @@ impl Children {
         let map = C::map(Arc::make_mut(&mut of_job.observed), kind);
         map.insert(record.name().to_owned(), Arc::new(record));
         let tracker = self.tracker(kind);
+        tracker.hidden.remove(&key);
         tracker.entries.insert(key, Entry { owner, version });
         concerned
     }
 
     fn remove<C: Child>(&mut self, kind: ChildKind, key: &ObjectName, last: Option<&C>) -> Option<OwnerRef> {
         let tracker = self.tracker(kind);
+        tracker.hidden.remove(key);
         let owner = tracker.entries.remove(key)?.owner;
         let job = owner.key();
         let observed = Arc::make_mut(&mut self.observed.get_mut(&job)?.observed);
@@ -379,7 +392,7 @@ impl Children {
             && self
                 .trackers
                 .values()
-                .all(|t| t.entries.is_empty() && t.deleted_here.is_empty())
+                .all(|t| t.entries.is_empty() && t.deleted_here.is_empty() && t.hidden.is_empty())
     }
 
     fn drop_if_empty(&mut self, job: &JobKey) {

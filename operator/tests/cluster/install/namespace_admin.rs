@@ -34,7 +34,7 @@ async fn an_admin_of_a_namespace_installs_the_operator_there() {
         &["mpi"],
         &["mlkube"],
         &["volcano"],
-        &["mpi", "coscheduling"],
+        &["mpi", "coscheduling", "network-policy"],
     ];
     for (n, components) in all.into_iter().enumerate() {
         let namespace = cluster.namespace(&format!("alice-{n}")).await;

@@ -27,7 +27,7 @@ async fn run(cluster: &ControlPlane, commands: &[Vec<String>]) {
 
 /// Returns the objects of the operator, beside its definitions.
 async fn installed(cluster: &ControlPlane) -> String {
-    let kinds = "deployment,poddisruptionbudget,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding";
+    let kinds = "deployment,poddisruptionbudget,networkpolicy,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding";
     let get = ["get", kinds, "--all-namespaces", "--output=name"];
     let all = cluster.kubectl(&get).await.success();
     let own = all.lines().filter(|name| name.contains("/training-operator"));
@@ -40,6 +40,14 @@ async fn what_is_removed_leaves_the_namespace_the_definitions_and_the_jobs() {
     let install = commands("`namespaced` |", "`--force-conflicts` makes");
     run(cluster, &install).await;
     cluster.served("mxjobs.kubeflow.org").await;
+    let policy = [
+        "apply",
+        "--namespace",
+        "kubeflow",
+        "-f",
+        "manifests/network-policy/network-policy.yaml",
+    ];
+    cluster.kubectl(&policy).await.success();
     for object in ["configmap others", "serviceaccount others"] {
         let create = [
             &["create", "--namespace", "kubeflow"][..],

@@ -340,6 +340,18 @@ fn a_child_that_is_given_to_another_job_is_that_jobs_alone() {
 }
 
 #[test]
+fn a_pod_that_no_watch_shows_leaves_with_its_job() {
+    let mut children = listed(&[pod("b", "2", "j", 5)]);
+    let epoch = children.epoch(POD);
+    children.found::<PodRecord>(POD, &pod("a", "1", "j", 6), epoch);
+    assert_eq!(held(&children, "j"), ["a/1", "b/2"]);
+    children.forget("ns", "j");
+    assert_eq!(held(&children, "j"), ["b/2"]);
+    children.deleted::<PodRecord>(POD, &pod("b", "2", "j", 7));
+    assert!(children.is_empty());
+}
+
+#[test]
 fn only_the_object_with_the_requested_uid_is_removed_as_gone() {
     let mut children = listed(&[pod("a", "2", "j", 5)]);
     let epoch = children.epoch(POD);
