@@ -20,11 +20,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use gang::Members;
-pub use pod::pod;
-// Not an interface: `kubectl training top` shows the requests of pods.
 pub(crate) use gang::gang_label;
-#[doc(hidden)]
-pub use requests::of_pod as pod_requests;
+pub use pod::pod;
 use service::common;
 pub(crate) use service::has_cluster_ip;
 pub use service::service;

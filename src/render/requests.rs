@@ -15,7 +15,7 @@ pub(crate) type Amounts = BTreeMap<String, Quantity>;
 /// Sidecars count as containers. During the start, an init container counts with the sidecars that were started
 /// before it. A limit is the request of a resource that has no request. Resources of the pod as a whole replace the
 /// requests of its containers.
-pub fn of_pod(spec: &PodSpec) -> Amounts {
+pub(super) fn of_pod(spec: &PodSpec) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
     for container in spec.init_containers.iter().flatten() {

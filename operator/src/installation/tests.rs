@@ -3,7 +3,7 @@
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use training_job_cli::doctor::{ClusterState, KeptHistory, MissingPermission, findings, observations, text};
+use training_job_cli::doctor::{ClusterState, MissingPermission, findings, observations, text};
 use training_job_controller::process::{program, rules};
 
 use super::{OPTIONAL_KINDS, installation};
@@ -76,32 +76,6 @@ fn a_healthy_cluster_has_no_findings() {
     jobs: 1
     errors: 0, warnings: 0
     ");
-}
-
-#[test]
-fn the_stories_of_finished_jobs_are_counted_and_missing_rights_are_no_finding() {
-    let kept = |name: &str, size| KeptHistory {
-        deployment: ("kubeflow".to_owned(), name.to_owned()),
-        directory: "/history".to_owned(),
-        size,
-    };
-    let mut state = healthy_cluster();
-    state.histories = vec![
-        kept("a", Ok((12, 81_921))),
-        kept("b", Ok((1, 9))),
-        kept("c", Err("you are not allowed to list pods".to_owned())),
-    ];
-    let report = report(&state);
-    let lines: Vec<&str> = report.lines().skip(5).collect();
-    assert_eq!(
-        lines,
-        [
-            "history kubeflow/a: stories of 12 jobs, 81 KiB in /history",
-            "history kubeflow/b: stories of 1 job, 1 KiB in /history",
-            "history kubeflow/c: not readable in /history: you are not allowed to list pods",
-            "errors: 0, warnings: 0",
-        ]
-    );
 }
 
 #[test]

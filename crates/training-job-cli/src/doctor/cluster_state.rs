@@ -31,8 +31,6 @@ pub struct ClusterState {
     pub forbidden: Vec<(String, String)>,
     /// The resources that could not be read for another reason, and the reason.
     pub unreadable: Vec<(String, String)>,
-    /// The histories that this operator's Deployments keep.
-    pub histories: Vec<KeptHistory>,
 }
 
 impl ClusterState {
@@ -52,17 +50,6 @@ pub struct MissingPermission {
     pub account: (String, String),
     /// The verb and the resource.
     pub permission: (String, String),
-}
-
-/// The history that a Deployment keeps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptHistory {
-    /// The Deployment's namespace and name.
-    pub deployment: (String, String),
-    /// The directory in the container; empty if it is not known outside.
-    pub directory: String,
-    /// The number of stories and their size in bytes, or the reason why they cannot be read.
-    pub size: Result<(usize, u64), String>,
 }
 
 /// Returns an object's namespace, or "" if it has none, and its name.

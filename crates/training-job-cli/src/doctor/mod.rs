@@ -9,7 +9,7 @@ pub(crate) mod installation;
 mod overview;
 mod read;
 
-pub use cluster_state::{ClusterState, KeptHistory, MissingPermission, name};
+pub use cluster_state::{ClusterState, MissingPermission, name};
 pub use diagnosis::{finding, findings, list_names};
 pub use installation::{Installation, OperatorVariant, runs};
 pub use overview::{Observation, observations};
@@ -32,9 +32,7 @@ Lists the API server's version, the current definitions, the operators with thei
 and the number of jobs. Finds definitions that older operators left behind, webhooks without a service, jobs whose meaning depends on their
 former operator, jobs that wait for more than 10 minutes, operators that run side by side or are not ready, missing permissions of the operator, and an API server that is too
 old. The cluster is not changed: permissions are checked by SubjectAccessReviews. Resources that cannot be read are
-reported. The number and size of the stories that an operator keeps (--history) are read by a command in its pod, which
-needs `list pods`, `get pods/exec` and `create pods/exec` in its namespace; without these rights, they are reported as not
-readable, which is not a finding.
+reported.
 
 Examples:
   {program} doctor

@@ -22,8 +22,7 @@ const MAX_UNSEEN_SECONDS: i64 = 60;
 /// A part of an installation, and its state in a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// The part: `API server`, `CRDs`, `operator NAMESPACE/NAME`, `lease NAMESPACE/NAME`, `jobs` or
-    /// `history NAMESPACE/NAME`.
+    /// The part: `API server`, `CRDs`, `operator NAMESPACE/NAME`, `lease NAMESPACE/NAME` or `jobs`.
     pub object: String,
     /// Its state.
     pub state: String,
@@ -78,22 +77,6 @@ pub fn observations(state: &ClusterState, kinds: &Kinds) -> Vec<Observation> {
     }
     if !state.is_unreadable("customresourcedefinitions") {
         add("jobs".to_owned(), state.jobs.len().to_string());
-    }
-    for history in &state.histories {
-        let (namespace, name) = &history.deployment;
-        let place = match history.directory.as_str() {
-            "" => String::new(),
-            directory => format!(" in {directory}"),
-        };
-        let state = match &history.size {
-            Ok((jobs, bytes)) => {
-                let kib = bytes.div_ceil(1024);
-                let noun = if *jobs == 1 { "job" } else { "jobs" };
-                format!("stories of {jobs} {noun}, {kib} KiB{place}")
-            }
-            Err(reason) => format!("not readable{place}: {reason}"),
-        };
-        add(format!("history {namespace}/{name}"), state);
     }
     all
 }

@@ -21,9 +21,8 @@ use tokio::time::sleep;
 use crate::call_error::{explained, is_unserved};
 use crate::cluster::with_timeout;
 use crate::kinds::Kinds;
-use crate::story::{OperatorHistory, place};
 
-use super::cluster_state::{ClusterState, KeptHistory, MissingPermission, name};
+use super::cluster_state::{ClusterState, MissingPermission, name};
 use super::deployments::{enabled_kinds, operator_of};
 use super::installation::OperatorVariant;
 use super::overview::{expired_since, held_leases};
@@ -85,7 +84,6 @@ pub(super) async fn cluster(client: &Client, kinds: &Kinds) -> anyhow::Result<Cl
     for deployment in state.deployments.clone() {
         if operator_of(&deployment, kinds) == Some(OperatorVariant::This) {
             check_permissions(client, kinds, &deployment, &mut state).await?;
-            state.histories.extend(history(client, &deployment).await);
         }
     }
     Ok(state)
@@ -219,25 +217,6 @@ async fn check_permissions(
         }
     }
     Ok(())
-}
-
-/// Returns the history that a Deployment keeps, or `None` if it keeps none.
-async fn history(client: &Client, deployment: &Value) -> Option<KeptHistory> {
-    let spec = deployment["spec"]["template"]["spec"].clone();
-    let place = place(&serde_json::from_value(spec).ok()?)?;
-    let (namespace, name) = name(deployment);
-    let history = OperatorHistory {
-        client: client.clone(),
-        namespace: namespace.to_owned(),
-    };
-    let listed = history.list(None).await;
-    Some(KeptHistory {
-        deployment: (namespace.to_owned(), name.to_owned()),
-        directory: place.directory.unwrap_or_default(),
-        size: listed
-            .map(|listed| (listed.jobs.len(), listed.bytes))
-            .map_err(|error| format!("{error:#}")),
-    })
 }
 
 /// Returns a resource with its API group, such as `leases.coordination.k8s.io`.

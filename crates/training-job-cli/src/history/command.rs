@@ -9,8 +9,11 @@ use training_job_controller::process::variable;
 use crate::exit::Failure;
 use crate::help::help;
 use crate::report::note;
-use crate::story::{Catalog, NO_STORY, Wanted, find};
+use crate::story::{Catalog, Wanted, find};
 use crate::write;
+
+/// The exit code of `history show` for a job without a story.
+const NO_STORY: u8 = 1;
 
 const LIST_HELP: &str = "\
 Examples:
@@ -30,7 +33,7 @@ Exit codes:
   1  there is no such story
   2  the directory cannot be read, or bad usage";
 
-/// The commands that print the stories of finished jobs. `kubectl training` runs them in the pod of the operator.
+/// The commands that print the stories of finished jobs.
 #[derive(Debug, Subcommand)]
 pub enum History {
     /// List the finished jobs as JSON.

@@ -11,7 +11,7 @@ use crate::duration::short_time;
 use crate::exit::Failure;
 use crate::kinds::{Kind, Kinds};
 use crate::report::note;
-use crate::story::{Listed, RoleSummary, Summary};
+use crate::story::{RoleSummary, Summary};
 use crate::table::Table;
 use crate::write;
 
@@ -34,16 +34,11 @@ Examples:
   {program} list -A -l team=vision -o wide
   {program} list -A --state Failed -o name
   {program} list --finished --history /mnt/history
-  {program} list --finished --history-of-operator kubeflow
 
 The jobs of --history are listed also if the cluster cannot be read.
 
 Rights (in the namespace, or in all with -A):
   list  jobs
-
-With --history-of-operator (in its namespace):
-  list         pods
-  get, create  pods/exec
 
 Exit codes:
   0  the jobs are listed, or there are none
@@ -291,27 +286,21 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &wanted,
         )
         .await?;
-        let listed = match arguments.history.history(&connection.client) {
-            Some(history) => history.list(namespace).await?,
-            None => Listed::default(),
-        };
-        Ok((jobs, denied, listed, namespace.map(str::to_owned)))
+        Ok((jobs, denied))
     });
     let is_read = read.is_ok();
-    let (jobs, denied, listed, namespace) = match read {
-        Ok(read) => read,
-        Err(failure) => {
-            let namespace = (!arguments.all_namespaces).then(|| namespace(&arguments.connection));
-            let Some(listed) = arguments.history.list_directory(namespace.as_deref())? else {
-                return Err(failure);
-            };
+    let namespace = (!arguments.all_namespaces).then(|| namespace(&arguments.connection));
+    let listed = arguments.history.list(namespace.as_deref())?.unwrap_or_default();
+    let (jobs, denied) = match read {
+        Err(failure) if arguments.history.is_selected() => {
             let cause = failure.to_string();
             note(&format!(
                 "only the history is listed, because the cluster cannot be read: {}",
                 cause.trim_start_matches("error: ")
             ));
-            (Vec::new(), Vec::new(), listed, namespace)
+            Default::default()
         }
+        read => read?,
     };
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();

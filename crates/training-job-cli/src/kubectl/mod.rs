@@ -6,7 +6,6 @@
 mod change;
 mod complete;
 mod connection;
-mod describe;
 mod events;
 mod explain;
 mod history;
@@ -26,7 +25,6 @@ mod stored;
 mod target;
 #[cfg(test)]
 mod tests;
-mod top;
 mod ui;
 mod wait;
 
@@ -70,7 +68,7 @@ Examples:
   {program} list -A
   {program} status train
   {program} logs pytorchjob/train -n ml -f
-  {program} wait train --for succeeded && {program} describe train
+  {program} wait train --for succeeded && {program} status train
 
 Words are completed by kubectl's completion if a link kubectl_complete-training to this program is in PATH.
 
@@ -94,10 +92,8 @@ enum Verb {
     Status(status::Args),
     Logs(logs::Args),
     Events(events::Args),
-    Describe(describe::Args),
     Report(report::Args),
     Explain(explain::Args),
-    Top(top::Args),
     Ui(ui::Args),
     Wait(wait::Args),
     Suspend(change::SuspendArgs),
@@ -113,10 +109,8 @@ impl Verb {
             Self::Status(arguments) => status::run(arguments, kinds),
             Self::Logs(arguments) => logs::run(arguments, kinds),
             Self::Events(arguments) => events::run(arguments, kinds),
-            Self::Describe(arguments) => describe::run(arguments, kinds),
             Self::Report(arguments) => report::run(arguments, kinds),
             Self::Explain(arguments) => explain::run(arguments, kinds),
-            Self::Top(arguments) => top::run(arguments, kinds),
             Self::Ui(arguments) => ui::run(arguments, kinds),
             Self::Wait(arguments) => wait::run(arguments, kinds),
             Self::Suspend(arguments) => change::suspend(arguments, kinds),

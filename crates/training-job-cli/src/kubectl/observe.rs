@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Event, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource};
@@ -31,7 +31,6 @@ const MAX_PAGE_ITEMS: u32 = 500;
 pub(crate) struct ObservedJob {
     pub(crate) job: StoredJob,
     pub(crate) pods: Vec<Pod>,
-    pub(crate) services: Vec<Service>,
     /// The events about the job and its pods, the oldest first. Events of deleted pods are included.
     pub(crate) events: Vec<Event>,
     /// The resources that the user may not list.
@@ -50,7 +49,6 @@ impl ObservedJob {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) pods: bool,
-    pub(crate) services: bool,
     pub(crate) events: bool,
 }
 
@@ -164,14 +162,9 @@ pub(crate) async fn list_allowed(
 pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> anyhow::Result<ObservedJob> {
     let selector = job.selector();
     let pods = of_job::<Pod>(client, &job, Some(&selector), parts.pods);
-    let services = of_job::<Service>(client, &job, Some(&selector), parts.services);
     let events = of_job::<Event>(client, &job, None, parts.events);
-    let (pods, services, events) = futures::try_join!(pods, services, events)?;
-    let lists = [
-        ("pods", pods.is_none()),
-        ("services", services.is_none()),
-        ("events", events.is_none()),
-    ];
+    let (pods, events) = futures::try_join!(pods, events)?;
+    let lists = [("pods", pods.is_none()), ("events", events.is_none())];
     let forbidden = lists
         .into_iter()
         .filter_map(|(name, denied)| denied.then_some(name))
@@ -182,14 +175,11 @@ pub(crate) async fn observe(client: &Client, job: StoredJob, parts: Parts) -> an
     };
     let mut pods = pods.unwrap_or_default();
     pods.retain(|pod| is_own(&pod.metadata));
-    let mut services = services.unwrap_or_default();
-    services.retain(|service| is_own(&service.metadata));
     let mut events = events.unwrap_or_default();
     JobEvents::of(&job, &pods).keep(&mut events);
     Ok(ObservedJob {
         job,
         pods,
-        services,
         events,
         forbidden,
         now: Timestamp::now(),

@@ -1,6 +1,5 @@
 //! The parts of a job that views show, independent of the kind's Rust type.
 
-use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::job::ReplicaNames;
@@ -45,8 +44,6 @@ pub(crate) struct RoleOutline {
     pub(crate) restart_policy: String,
     /// The container whose end is the end of the replica.
     pub(crate) main_container: Option<String>,
-    /// The pod spec of the role's template, as the job has it.
-    pub(crate) pod: PodSpec,
 }
 
 impl RoleOutline {
@@ -78,7 +75,6 @@ pub(crate) fn outline<J: TrainingJob>(object: &Value) -> (JobStatus, Result<Outl
                 names: role.names.clone(),
                 restart_policy: role.restart_policy.as_str().to_owned(),
                 main_container: role.main_container().map(|container| container.name.clone()),
-                pod: role.template().spec.clone().unwrap_or_default(),
             })
             .collect(),
         suspend_field: job.run_policy_field("suspend"),

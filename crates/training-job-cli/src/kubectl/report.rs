@@ -31,14 +31,13 @@ cause with its last log lines, metrics that the replicas printed (lines such as 
 events, the spec with its defaults, and warnings. It contains texts of logs and events, so read it before you send it.
 
 Pods that were replaced are known from the failures in the job's status and from events, which the API server keeps for
-an hour by default. An operator with --history keeps the stories of jobs that have finished. With one of the options
---history and --history-of-operator, the report of a job that was deleted is its last story.
+an hour by default. An operator with --history keeps the stories of jobs that have finished. With --history,
+the report of a job that was deleted is its last story.
 
 Examples:
   {program} report train --output-file train.html
   {program} report train -o json > train.json
   {program} report train --history /mnt/history --output-file train.html
-  {program} report train --history-of-operator kubeflow --output-file train.html
 
 Rights (in the namespace):
   get   jobs
@@ -47,10 +46,6 @@ Rights (in the namespace):
   get   pods/log
 
 Without one of the rights but the first, the story lacks what it gives.
-
-With --history-of-operator (in its namespace):
-  list         pods
-  get, create  pods/exec
 
 Exit codes:
   0  the story is written
@@ -126,7 +121,7 @@ fn earlier(arguments: &Args, kinds: &Kinds) -> Result<Option<Story>, Failure> {
     let target = Target::parse(&arguments.job.job, kinds);
     let target = target.map_err(|error| Failure::of_error("error", &error))?;
     let sought = Sought::of(&target, namespace(&arguments.job.connection));
-    arguments.history.find(&arguments.job.connection, &sought)
+    arguments.history.find(&sought)
 }
 
 /// Observes the job in the cluster.

@@ -19,7 +19,7 @@ use super::status::{StatusView, tree};
 use super::stored::StoredJob;
 use super::target::{Target, only};
 use super::wait::State;
-use super::{describe, events, logs, top};
+use super::{events, logs};
 
 mod states;
 
@@ -208,20 +208,6 @@ fn missing_rights_are_in_the_view() {
     assert!(status(&observed).contains("you are not allowed to list events"));
 }
 
-#[test]
-fn a_description_has_the_roles_and_the_totals_have_their_sums() {
-    same(
-        "a_description_has_the_roles_and_the_totals_have_their_sums",
-        "describe",
-        &describe::heading(&running_observed()),
-    );
-    same(
-        "a_description_has_the_roles_and_the_totals_have_their_sums",
-        "top",
-        &top::table(&top::rows(&running_observed(), &Default::default())),
-    );
-}
-
 fn event(kind: &str, name: &str, uid: &str, time: &str) -> Event {
     let event = json!({
         "metadata": {}, "involvedObject": {"kind": kind, "name": name, "uid": uid}, "type": "Normal",
@@ -400,10 +386,6 @@ fn the_page_for_users_has_the_output_of_the_views() {
             status(&observed(waiting(), of_all("waits", &unschedulable()))),
         ),
         ("status-failed", status(&observed(failed(), pods))),
-        (
-            "top",
-            top::table(&top::rows(&running_observed(), &Default::default())),
-        ),
     ] {
         let begin = format!("<!-- {mark} -->\n```text\n");
         let (before, rest) = page

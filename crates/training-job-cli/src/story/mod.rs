@@ -2,7 +2,6 @@
 
 mod catalog;
 mod directory;
-mod operator;
 mod summary;
 
 use std::fs::{self, File};
@@ -18,7 +17,6 @@ use crate::kinds::Kind;
 
 pub(crate) use catalog::{Catalog, Listed};
 pub(crate) use directory::{Directory, Entry, Found, Wanted, find, uid_of};
-pub(crate) use operator::{NO_STORY, OperatorHistory, place};
 pub(crate) use summary::{RoleSummary, Summary};
 
 /// Returns a stored job for its story. Parts that an invalid job does not have are empty.

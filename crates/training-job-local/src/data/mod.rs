@@ -1,7 +1,6 @@
 //! The directory in which a cluster outlives its process: `cluster.lock`, `objects.sqlite` and `output`.
 
 mod objects;
-mod wal;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use kube_memory::Storage;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::{DataError, wal};
+use super::DataError;
 
 /// The format of the database, in its `user_version`.
 const FORMAT: u32 = 1;
@@ -34,7 +34,6 @@ impl Objects {
     /// Opens the database, or creates it, and reads all objects. A damaged database is not changed.
     pub(super) fn open(path: &Path, lock: File) -> Result<Self, DataError> {
         let failed = |error| explain(path, &error);
-        wal::check(path)?;
         // SQLite would let others read it.
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);

@@ -186,10 +186,8 @@ fn a_damaged_file_is_named_and_not_changed() {
         20,
         "the copy is usable"
     );
-    let log_bytes = fs::metadata(folder.join("objects.sqlite-wal")).unwrap().len() as usize;
-    let log = [2, log_bytes / 4, log_bytes / 3, log_bytes / 2].map(|at| ("objects.sqlite-wal", at));
-    let check = |file: &str, at: usize| {
-        let path = copy.join(file);
+    let path = copy.join("objects.sqlite");
+    let check = |at: usize| {
         let mut bytes = fs::read(&path).unwrap();
         bytes[at] ^= 0x55;
         fs::write(&path, &bytes).unwrap();
@@ -197,26 +195,19 @@ fn a_damaged_file_is_named_and_not_changed() {
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default();
-        assert!(
-            error.contains(&format!("{file}: damaged: ")),
-            "{file} {at}: {error}"
-        );
+        assert!(error.contains("objects.sqlite: damaged: "), "{at}: {error}");
         assert!(
             error.contains("nothing was changed: restore the directory"),
             "{error}"
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
     };
-    for (file, at) in log {
-        killed_copy(&folder, &copy);
-        check(file, at);
-    }
     drop(objects);
     let text = fs::read(folder.join("objects.sqlite")).unwrap();
     let value = text.windows(4).rposition(|bytes| bytes == b"vvvv").unwrap();
     for at in [3, value, 4096 + 5] {
         killed_copy(&folder, &copy);
-        check("objects.sqlite", at);
+        check(at);
     }
     fs::remove_dir_all(folder).unwrap();
     fs::remove_dir_all(copy).unwrap();

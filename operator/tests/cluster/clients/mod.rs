@@ -6,7 +6,6 @@ mod kubeconfigs;
 mod kubectl;
 mod local_access;
 mod local_cluster;
-mod local_history;
 mod local_kubectl;
 mod local_programs;
 mod plugin;

@@ -149,7 +149,6 @@ mod tests {
         ObservedJob {
             job: StoredJob::of_value(&kinds[0], object),
             pods: Vec::new(),
-            services: Vec::new(),
             events: Vec::new(),
             forbidden: Vec::new(),
             now: jiff::Timestamp::UNIX_EPOCH,

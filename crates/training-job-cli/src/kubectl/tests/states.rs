@@ -193,7 +193,6 @@ pub(super) fn observed(object: Value, pods: Vec<Pod>) -> ObservedJob {
     ObservedJob {
         job: stored(object),
         pods,
-        services: Vec::new(),
         events: Vec::new(),
         forbidden: Vec::new(),
         now: now(),

@@ -48,7 +48,6 @@ Examples:
   {program} ui
   {program} ui -A --port 8080
   {program} ui -n ml --history /mnt/history
-  {program} ui -A --history-of-operator kubeflow
 
 Rights (in the namespace, or in all with -A):
   get    jobs
@@ -60,10 +59,6 @@ Rights (in the namespace, or in all with -A):
   get    pods/log
 
 Without one of the rights, the pages lack what it gives, or do not change by themselves.
-
-With --history-of-operator (in its namespace):
-  list         pods
-  get, create  pods/exec
 
 Exit codes:
   2    a cluster that is not configured, unless --history is set; a port that is not free, or bad usage
@@ -92,7 +87,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         let access = Access::new(listener.local_addr()?.port())?;
         let views = Views {
             namespace: (!arguments.all_namespaces).then(|| connection.namespace.clone()),
-            history: arguments.history.history(&connection.client),
+            history: arguments.history.history(),
             client: connection.client,
             kinds: kinds.clone(),
         };
@@ -102,8 +97,8 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(130)),
         }
     };
-    match arguments.history.needs_cluster() {
-        true => connect(&arguments.connection, serve),
-        false => connect_if_configured(&arguments.connection, serve),
+    match arguments.history.is_selected() {
+        true => connect_if_configured(&arguments.connection, serve),
+        false => connect(&arguments.connection, serve),
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, DynamicObject, LogParams};
+use tokio::task::spawn_blocking;
 use training_job_story::{Site, Story, site_html};
 
 use crate::call_error::is_unserved;
@@ -62,10 +63,11 @@ impl Views {
 
     /// Lists the finished jobs of the history.
     async fn finished(&self, namespace: Option<&str>) -> anyhow::Result<Listed> {
-        match &self.history {
-            None => Ok(Listed::default()),
-            Some(history) => history.list(namespace).await,
-        }
+        let Some(history) = self.history.clone() else {
+            return Ok(Listed::default());
+        };
+        let namespace = namespace.map(str::to_owned);
+        spawn_blocking(move || history.list(namespace.as_deref())).await?
     }
 
     /// Returns the jobs of a namespace or of all, and sentences about what is lacking.
@@ -182,7 +184,7 @@ impl Views {
     }
 
     async fn earlier(&self, kind: &Kind, key: &JobKey, uid: Option<&str>) -> anyhow::Result<Option<Story>> {
-        let Some(history) = &self.history else {
+        let Some(history) = self.history.clone() else {
             return Ok(None);
         };
         let sought = Sought {
@@ -191,7 +193,8 @@ impl Views {
             kinds: vec![kind.name().to_owned()],
             uid: uid.map(str::to_owned),
         };
-        Ok(history.find(&sought).await?.story)
+        let found = spawn_blocking(move || history.find(&sought)).await??;
+        Ok(found.story)
     }
 
     async fn missing(&self, key: &JobKey) -> Page {

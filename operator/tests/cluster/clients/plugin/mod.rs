@@ -9,7 +9,6 @@ mod interrupted;
 mod logs;
 mod rights;
 mod ui;
-mod usage;
 mod views;
 
 use std::os::unix::fs::symlink;

@@ -109,10 +109,8 @@ async fn each_verb_needs_the_rights_of_its_help() {
         "status mxjob/spirals",
         "logs mxjob/spirals --replica worker-0",
         "events mxjob/spirals",
-        "describe mxjob/spirals",
         "report mxjob/spirals -o json",
         "explain mxjob/spirals",
-        "top mxjob/spirals",
         // The first list would answer a wait for running.
         "wait mxjob/spirals --for failed --timeout 1s",
         "scale mxjob/spirals --role worker=3",
