@@ -101,7 +101,7 @@ test-oldest: toolchain ## Run the tests about definitions, clients, permissions,
 	@tools/venv.sh sdk-1.9
 	@tools/venv.sh mpi
 	$(OLDEST) --test cluster -- clients:: testbed:: handover:: install:: kinds:: remote_shell:: \
-		admission:: --skip admission::costs:: --skip admission::list:: --skip admission::stored::
+		admission:: --skip admission::costs:: --skip admission::stored::
 
 test-upgrade: toolchain ## Hand jobs of every kind from the previous release to this version, back and forth (builds it for minutes, not part of make test)
 	@tests/control-plane/build.sh

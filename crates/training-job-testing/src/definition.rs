@@ -6,22 +6,21 @@ use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube_memory::{Cluster, Description, RuleViolation, Rules};
-use serde_json::Value;
+use kube_memory::{Cluster, Description, RuleViolation, Rules, rule_environment};
+use serde_json::{Value, json};
 
 use training_job::admission;
 use training_job::job::{FieldError, FieldErrors, ObjectDefinition, Settings, TrainingJob};
 use training_job::validate::validate;
 
-use super::cost::{MAX_RULE_COST, MAX_TOTAL_COST, RuleCost, rule_costs};
 use super::{jobs, rendered, status};
 
 /// Checks a kind's definition without an API server.
 ///
 /// * The declarations of the kind fit together, so that [`admission::definition`](training_job::admission::definition) returns
 ///   a definition.
-/// * Each rule parses, uses fields of the schema, and costs at most the server's limit, and so do all rules of a
-///   version together. [`rule_costs`] documents the limits and what it cannot estimate.
+/// * Each rule parses. Only an API server checks its types and its cost:
+///   `kubectl create --dry-run=server -f FILE` with the printed definition.
 /// * The API server and [`validate`](training_job::validate()) agree on each job of kind `J` in the YAML and JSON files at and
 ///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules accept every
 ///   job that `validate` accepts. If both reject the same field, the message of a rule is that of `validate`. So put
@@ -63,7 +62,10 @@ pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> V
     if let Some(warning) = admission::size_warning(&definition) {
         eprintln!("warning: {warning}");
     }
-    let mut found = costs(&definition);
+    let mut found = Vec::new();
+    for version in &definition.spec.versions {
+        unparsable(&json!(version.schema)["openAPIV3Schema"], &mut found);
+    }
     let files = jobs::read::<J>(&base.as_ref().join(jobs), jobs);
     assert!(!files.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
     let is_readable = |file: &jobs::File| serde_json::from_value::<J>(file.job.clone()).is_ok();
@@ -111,45 +113,29 @@ fn place(file: &jobs::File, files: &[jobs::File]) -> String {
     }
 }
 
-/// Returns the rules that do not parse or cost too much.
-fn costs(definition: &CustomResourceDefinition) -> Vec<String> {
-    let mut found = Vec::new();
-    let costs = rule_costs(definition);
-    for version in &definition.spec.versions {
-        let costs: Vec<&RuleCost> = costs.iter().filter(|cost| cost.version == version.name).collect();
-        for rule in &costs {
-            let place = if rule.path.is_empty() {
-                "the object"
-            } else {
-                &rule.path
-            };
-            let of = format!("{}, rule on {place}: {}", version.name, rule.expression);
-            found.extend(rule.errors.iter().map(|error| format!("{of}\n  {error}")));
-            if rule.cost > MAX_RULE_COST {
-                let why = too_expensive(rule.cost, MAX_RULE_COST, &rule.missing);
-                found.push(format!("{of}\n  {why}"));
+/// Returns the rules of a schema, and the expressions of their messages, that do not parse.
+fn unparsable(schema: &Value, found: &mut Vec<String>) {
+    for rule in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        for text in ["rule", "messageExpression"]
+            .iter()
+            .filter_map(|key| rule[key].as_str())
+        {
+            if let Err(error) = rule_environment().compile(text) {
+                found.push(format!("the rule {text}\n  cannot be parsed: {error}"));
             }
         }
-        let all = costs.iter().map(|rule| rule.cost).fold(0, u64::saturating_add);
-        if all > MAX_TOTAL_COST {
-            let highest = costs.iter().max_by_key(|rule| rule.cost);
-            let highest = highest.map_or("", |rule| &rule.expression);
-            let why = too_expensive(all, MAX_TOTAL_COST, &[]);
-            found.push(format!(
-                "{}, all rules together: {why}; the most expensive is {highest}",
-                version.name
-            ));
-        }
     }
-    found
-}
-
-fn too_expensive(cost: u64, max: u64, missing: &[String]) -> String {
-    let remedy = match missing {
-        [] => "compare fewer or shorter values".to_owned(),
-        missing => format!("{}; set these bounds", missing.join(", ")),
-    };
-    format!("estimated cost {cost} must be at most {max}: {remedy}")
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let parts = properties
+        .map(|(_, part)| part)
+        .chain(["items", "additionalProperties"].map(|key| &schema[key]));
+    parts
+        .filter(|part| part.is_object())
+        .for_each(|part| unparsable(part, found));
 }
 
 /// Returns the errors of `validate`, or the error of decoding the job.

@@ -6,7 +6,6 @@
 //! | `snapshots.rs` | [`snapshots`]: the objects of each job, for reviewers |
 //! | `definition.rs` | [`check_definition`]: checks the definition and its rules |
 //! | `status.rs` | checks that a status is decoded as it was encoded |
-//! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: estimates the costs of rules as an API server does |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
 //! | `pod_script.rs` | [`PodScript`]: the statuses that kubelets write |
 //! | `jobs.rs` | reads the jobs of a folder |
@@ -14,19 +13,14 @@
 // Tests call this module, and a test fails by a panic.
 #![expect(clippy::panic, reason = "a panic is how a test fails")]
 
-mod cost;
 mod definition;
-mod estimate;
-mod functions;
 mod jobs;
 mod pod_script;
 mod rendered;
-mod size;
 mod snapshots;
 mod status;
 mod story;
 
-pub use cost::{RuleCost, rule_costs};
 pub use definition::check_definition;
 pub use pod_script::PodScript;
 pub use snapshots::snapshots;

@@ -9,7 +9,6 @@ mod gitops;
 mod go_types;
 mod good;
 mod left;
-mod list;
 mod operator;
 mod released;
 mod standalone;
