@@ -1,8 +1,6 @@
 //! Decodes built-in kinds like a server with Go types: rejects members of the wrong type, drops unknown members, and
 //! leaves out empty ones.
 
-use std::sync::LazyLock;
-
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
@@ -13,12 +11,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube_schema::quantity::Quantity;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::kinds::{Family, Target, shape::Shape};
-use crate::object::{document::Document, members::Members};
+use crate::kinds::{Family, Target};
+use crate::object::document::Document;
 
 /// Members that are maps. An empty map is left out; another empty object is kept.
 const MAPS: [&str; 9] = [
@@ -44,98 +41,37 @@ const MICRO_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", 
 const NO_QUANTITY: &str = "quantities must match the regular expression \
     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-struct Decoder {
-    shape: Shape,
-    round_trip: fn(&Value) -> Result<Value, String>,
+/// Returns a value as its type writes it.
+type RoundTrip = fn(&Value) -> Result<Value, String>;
+
+fn round_trip<T: Serialize + for<'a> Deserialize<'a>>(value: &Value) -> Result<Value, String> {
+    let typed = T::deserialize(value).map_err(|error| error.to_string())?;
+    serde_json::to_value(typed).map_err(|error| error.to_string())
 }
 
-impl Decoder {
-    fn for_type<T: JsonSchema + Serialize + for<'a> Deserialize<'a>>() -> Self {
-        Self {
-            shape: Shape::from_type::<T>(),
-            round_trip: |value| {
-                let typed = T::deserialize(value).map_err(|error| error.to_string())?;
-                serde_json::to_value(typed).map_err(|error| error.to_string())
-            },
-        }
-    }
-
-    /// Returns true if decoding would not change a document.
-    fn accepts_unchanged(&self, body: &Document) -> bool {
-        let (shape, metadata) = (&self.shape, body.metadata());
-        shape.fits_members(body.members())
-            && metadata.is_none_or(|all| {
-                shape
-                    .member("metadata")
-                    .is_some_and(|shape| shape.fits_members(all.iter()))
-            })
-            && shape.has_required(|key| body.contains_key(key) || (key == "metadata" && metadata.is_some()))
-    }
-
-    /// Drops the unknown members of a value. Returns their paths, which begin with `path`.
-    fn prune(&self, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
-        let mut unknown = Vec::new();
-        if !self.shape.fits(value) {
-            let known = (self.round_trip)(value)?;
-            prune(value, &known, path, &mut unknown);
-        }
-        Ok(unknown)
-    }
+/// Drops the members of a value that its type does not have. Returns their paths, which begin with `path`.
+fn prune_unknown(round_trip: RoundTrip, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
+    let mut unknown = Vec::new();
+    let known = round_trip(value)?;
+    prune(value, &known, path, &mut unknown);
+    Ok(unknown)
 }
 
-macro_rules! decoder {
-    ($kind:ty) => {{
-        static DECODER: LazyLock<Decoder> = LazyLock::new(Decoder::for_type::<$kind>);
-        &*DECODER
-    }};
-}
-
-/// Returns the decoder of a built-in kind, if it has one.
-fn decoder(target: &Target) -> Option<&'static Decoder> {
+/// Returns the type of a built-in kind, if it is known.
+fn decoder(target: &Target) -> Option<RoundTrip> {
     Some(match (target.kind.family, target.kind.kind.as_str()) {
-        (Family::Pod, _) => decoder!(Pod),
-        (Family::Service, _) => decoder!(Service),
-        (Family::Event, _) => decoder!(Event),
-        (Family::Node, _) => decoder!(Node),
-        (Family::Namespace, _) => decoder!(Namespace),
-        (Family::Lease, _) => decoder!(Lease),
-        (Family::Secret, _) => decoder!(Secret),
-        (Family::Quota, _) => decoder!(ResourceQuota),
-        (Family::Plain, "ConfigMap") => decoder!(ConfigMap),
-        (Family::Plain, "ServiceAccount") => decoder!(ServiceAccount),
+        (Family::Pod, _) => round_trip::<Pod>,
+        (Family::Service, _) => round_trip::<Service>,
+        (Family::Event, _) => round_trip::<Event>,
+        (Family::Node, _) => round_trip::<Node>,
+        (Family::Namespace, _) => round_trip::<Namespace>,
+        (Family::Lease, _) => round_trip::<Lease>,
+        (Family::Secret, _) => round_trip::<Secret>,
+        (Family::Quota, _) => round_trip::<ResourceQuota>,
+        (Family::Plain, "ConfigMap") => round_trip::<ConfigMap>,
+        (Family::Plain, "ServiceAccount") => round_trip::<ServiceAccount>,
         _ => return None,
     })
-}
-
-/// Returns true only if [`decode`] would certainly not change an object, which must have no nulls.
-pub(crate) fn is_decoded(target: &Target, body: &Document) -> bool {
-    let mut members = body.members();
-    let mut metadata = body.metadata().into_iter().flat_map(Members::iter);
-    decoder(target).is_some_and(|decoder| decoder.accepts_unchanged(body))
-        && members.all(|(key, member)| is_tidy(key, member, ""))
-        && metadata.all(|(key, member)| is_tidy(key, member, "metadata"))
-}
-
-/// Returns true if [`tidy`] would not change the member `key` of an object called `of`, and the member contains no
-/// null.
-fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
-    match member {
-        Value::Null => false,
-        Value::Number(_) => !is_quantity(key, of),
-        Value::String(text) if is_quantity(key, of) => {
-            canonical_quantity(text).is_some_and(|canonical| canonical == *text)
-        }
-        Value::String(_) if MICRO_TIMES.contains(&key) => false,
-        _ => is_kept(key, member, of) && is_inside_tidy(member, key),
-    }
-}
-
-fn is_inside_tidy(value: &Value, of: &str) -> bool {
-    match value {
-        Value::Object(members) => members.iter().all(|(key, member)| is_tidy(key, member, of)),
-        Value::Array(items) => items.iter().all(|item| is_inside_tidy(item, of)),
-        _ => true,
-    }
 }
 
 /// Returns false if the member `key` of an object called `of` is left out because it is empty.
@@ -158,22 +94,18 @@ pub(crate) fn decode(target: &Target, body: &mut Value) -> Result<Vec<String>, S
         let metadata = body.get_mut("metadata");
         return metadata.map_or_else(|| Ok(Vec::new()), decode_metadata_value);
     };
-    let unknown = decoder.prune(body, "")?;
+    let unknown = prune_unknown(decoder, body, "")?;
     tidy(body, "")?;
     Ok(unknown)
 }
 
 /// Like [`decode`], for the status of a pod.
 pub(crate) fn decode_pod_status(status: &mut Value) -> Result<Vec<String>, String> {
-    decoder!(PodStatus).prune(status, "status")
+    prune_unknown(round_trip::<PodStatus>, status, "status")
 }
 
 /// Like [`decode`], for the metadata of an object of any kind.
 pub(crate) fn decode_metadata(body: &mut Document) -> Result<Vec<String>, String> {
-    let fits = |metadata: &Members| decoder!(ObjectMeta).shape.fits_members(metadata.iter());
-    if body.metadata().is_none_or(fits) {
-        return Ok(Vec::new());
-    }
     body.edit(|body| {
         body.get_mut("metadata")
             .map_or_else(|| Ok(Vec::new()), decode_metadata_value)
@@ -182,7 +114,7 @@ pub(crate) fn decode_metadata(body: &mut Document) -> Result<Vec<String>, String
 
 /// Like [`decode`], for metadata alone.
 fn decode_metadata_value(metadata: &mut Value) -> Result<Vec<String>, String> {
-    decoder!(ObjectMeta).prune(metadata, "metadata")
+    prune_unknown(round_trip::<ObjectMeta>, metadata, "metadata")
 }
 
 /// Removes the members that `known` does not have.
@@ -276,117 +208,6 @@ pub(crate) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
     {
         for key in keys {
             condition.entry(key).or_insert(Value::Null);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use crate::kinds::{Registry, built_in};
-
-    use super::*;
-
-    /// Returns the result of `is_decoded` for a body, and true if decoding really does not change the body.
-    fn fitted(plural: &str, body: &Value) -> (bool, bool) {
-        let mut registry = Registry::default();
-        for kind in built_in() {
-            registry.add(kind);
-        }
-        let target = registry.by_plural(plural).unwrap();
-        let document = Document::parse(body.to_string().as_bytes()).unwrap().unwrap();
-        let mut after = body.clone();
-        let known = decode(&target, &mut after).is_ok_and(|unknown| unknown.is_empty());
-        (is_decoded(&target, &document), known && after == *body)
-    }
-
-    #[test]
-    fn a_document_that_fits_is_unchanged() {
-        let container = |more: Value| {
-            let mut container = json!({"name": "c", "image": "i"});
-            container
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": ""}}, "spec": {"containers": [container]}})
-        };
-        let with = |key: &str, value: Value| {
-            let mut pod = container(json!({}));
-            pod["metadata"][key] = value;
-            pod
-        };
-        let event = |more: Value| {
-            let mut event = json!({"metadata": {"name": "e"}, "involvedObject": {}});
-            event
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            event
-        };
-        let as_it_is = [
-            (
-                "pods",
-                container(json!({"env": [{"name": "A", "value": "b"}, {"name": "C"}]})),
-            ),
-            (
-                "pods",
-                container(json!({"resources": {"limits": {"cpu": "1"}}, "securityContext": {}})),
-            ),
-            (
-                "pods",
-                with(
-                    "ownerReferences",
-                    json!([{"apiVersion": "v", "kind": "k", "name": "n", "uid": "u"}]),
-                ),
-            ),
-            (
-                "events",
-                event(json!({"count": 1, "lastTimestamp": "2030-01-01T00:00:00Z"})),
-            ),
-            (
-                "services",
-                json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}, "clusterIP": "None"}}),
-            ),
-        ];
-        for (plural, body) in as_it_is {
-            assert_eq!(fitted(plural, &body), (true, true), "{body}");
-        }
-        let other = [
-            ("pods", container(json!({"env": [{"name": "A", "value": ""}]}))),
-            ("pods", container(json!({"env": []}))),
-            ("pods", container(json!({"resources": {"limits": {"cpu": 1}}}))),
-            (
-                "pods",
-                container(json!({"resources": {"limits": {"cpu": "0.5"}}})),
-            ),
-            (
-                "pods",
-                container(json!({"resources": {"limits": {"memory": "1GB"}}})),
-            ),
-            ("pods", container(json!({"resources": {"limits": {}}}))),
-            ("pods", container(json!({"command": [null]}))),
-            ("pods", container(json!({"unheard": "of"}))),
-            ("pods", container(json!({"image": 5}))),
-            ("pods", with("labels", json!({}))),
-            ("pods", with("annotations", json!({"a": 1}))),
-            ("pods", with("unheard", json!("of"))),
-            ("pods", json!({"metadata": {"name": "p"}, "unheard": {}})),
-            ("events", event(json!({"eventTime": "2030-01-01T00:00:00Z"}))),
-            (
-                "services",
-                json!({"metadata": {"name": "s"}, "spec": {"selector": {}}}),
-            ),
-        ];
-        for (plural, body) in other {
-            assert_eq!(fitted(plural, &body), (false, false), "{body}");
-        }
-        // A body that lacks something or has nulls is decoded to find out.
-        for (plural, body) in [
-            ("events", json!({"metadata": {"name": "e"}})),
-            ("pods", container(json!({"image": null}))),
-        ] {
-            assert!(!fitted(plural, &body).0, "{body}");
         }
     }
 }

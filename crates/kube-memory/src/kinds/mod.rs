@@ -14,7 +14,6 @@ pub(crate) mod rules;
 pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod services;
-pub(crate) mod shape;
 pub(crate) mod stored;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};

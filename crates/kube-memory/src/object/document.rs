@@ -199,7 +199,7 @@ impl Document {
                     metadata.merge(given);
                 }
             }
-            Some(other) => self.insert(METADATA, json::strip_nulls(other)),
+            Some(other) => self.insert(METADATA, json::strip_nulls(&other)),
         }
         self.members.merge(patch);
     }

@@ -1,10 +1,8 @@
 //! The members of a JSON object. The versions of an object share the members that a write does not change.
 
 use std::{
-    borrow::Borrow,
     fmt::{self, Formatter},
-    ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use serde::{
@@ -17,141 +15,9 @@ use crate::object::json;
 
 /// Members, ordered by key. The cost of a copy grows with the number of members, not with their content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Members(Vec<(Key, Arc<Member>)>);
+pub(crate) struct Members(Vec<(Key, Arc<Value>)>);
 
-/// Keys that many objects have. They are copied without an allocation and need no escaping in JSON. Without them a
-/// job's life takes 3.4 % more instructions (callgrind of benches/memory.rs).
-macro_rules! common {
-    ($($key:literal)*) => {
-        fn common(key: &str) -> Option<&'static str> {
-            match key {
-                $($key => Some($key),)*
-                _ => None,
-            }
-        }
-
-        #[cfg(test)]
-        const COMMON: &[&str] = &[$($key),*];
-    };
-}
-
-common! {
-    "annotations"
-    "apiVersion"
-    "count"
-    "creationTimestamp"
-    "deletionGracePeriodSeconds"
-    "deletionTimestamp"
-    "finalizers"
-    "firstTimestamp"
-    "generateName"
-    "generation"
-    "involvedObject"
-    "kind"
-    "labels"
-    "lastTimestamp"
-    "message"
-    "metadata"
-    "name"
-    "namespace"
-    "ownerReferences"
-    "reason"
-    "reportingComponent"
-    "reportingInstance"
-    "resourceVersion"
-    "source"
-    "spec"
-    "status"
-    "type"
-    "uid"
-}
-
-/// A key; one of the common keys if possible.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Key {
-    Common(&'static str),
-    Other(Arc<str>),
-}
-
-impl Deref for Key {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            Self::Common(key) => key,
-            Self::Other(key) => key,
-        }
-    }
-}
-
-impl From<&str> for Key {
-    fn from(key: &str) -> Self {
-        common(key).map_or_else(|| Self::Other(key.into()), Self::Common)
-    }
-}
-
-/// A member. Its JSON text is stored once several versions of an object share it. Without the text a job's life takes
-/// 6.7 % more instructions (callgrind of benches/memory.rs).
-#[derive(Debug, Default)]
-struct Member {
-    value: Value,
-    text: OnceLock<Box<[u8]>>,
-}
-
-impl Member {
-    fn new(value: Value) -> Arc<Self> {
-        let text = OnceLock::new();
-        Arc::new(Self { value, text })
-    }
-
-    fn into_value(self: Arc<Self>) -> Value {
-        Arc::try_unwrap(self).map_or_else(|shared| shared.value.clone(), |member| member.value)
-    }
-}
-
-impl Clone for Member {
-    /// Makes a copy for changes, so the text is not copied.
-    fn clone(&self) -> Self {
-        Self {
-            value: self.value.clone(),
-            text: OnceLock::new(),
-        }
-    }
-}
-
-impl PartialEq for Member {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-/// Lets `Arc` compare shared members by pointer.
-impl Eq for Member {}
-
-impl Borrow<str> for Key {
-    fn borrow(&self) -> &str {
-        self
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-
-        impl Visitor<'_> for Name {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
-                Ok(key.into())
-            }
-        }
-        deserializer.deserialize_str(Name)
-    }
-}
+type Key = Arc<str>;
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -166,8 +32,8 @@ impl<'de> Deserialize<'de> for Members {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members = Members::default();
-                while let Some((key, value)) = map.next_entry::<Key, Value>()? {
-                    members.put(key, Member::new(value));
+                while let Some((key, value)) = map.next_entry::<String, Value>()? {
+                    members.insert(&key, value);
                 }
                 Ok(members)
             }
@@ -178,28 +44,26 @@ impl<'de> Deserialize<'de> for Members {
 
 impl From<Map<String, Value>> for Members {
     fn from(members: Map<String, Value>) -> Self {
-        let member = |(key, value): (String, Value)| (Key::from(key.as_str()), Member::new(value));
+        let member = |(key, value): (String, Value)| (key.into(), Arc::new(value));
         Self(members.into_iter().map(member).collect())
     }
 }
 
 impl Members {
-    fn find(&self, key: &str) -> Option<&Arc<Member>> {
+    fn find(&self, key: &str) -> Option<&Arc<Value>> {
         let mut members = self.0.iter();
         members.find(|(name, _)| **name == *key).map(|(_, member)| member)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.find(key).map(|member| &member.value)
+        self.find(key).map(|member| &**member)
     }
 
     /// Returns a member for changes; it is no longer shared.
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let mut members = self.0.iter_mut();
         let (_, member) = members.find(|(name, _)| **name == *key)?;
-        let member = Arc::make_mut(member);
-        member.text.take();
-        Some(&mut member.value)
+        Some(Arc::make_mut(member))
     }
 
     /// Changes a member. It stays shared if its value does not change.
@@ -208,9 +72,9 @@ impl Members {
         if Arc::strong_count(member) == 1 {
             return self.get_mut(key).map_or((), change);
         }
-        let mut value = member.value.clone();
+        let mut value = Value::clone(member);
         change(&mut value);
-        if value != member.value {
+        if value != **member {
             self.insert(key, value);
         }
     }
@@ -225,15 +89,15 @@ impl Members {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, member)| (&**key, &member.value))
+        self.0.iter().map(|(key, member)| (&**key, &**member))
     }
 
     pub(crate) fn insert(&mut self, key: &str, value: Value) {
-        self.put(key, Member::new(value));
+        self.put(key, Arc::new(value));
     }
 
-    fn put(&mut self, key: impl Into<Key> + Borrow<str>, member: Arc<Member>) {
-        match self.0.binary_search_by(|(name, _)| (**name).cmp(key.borrow())) {
+    fn put(&mut self, key: &str, member: Arc<Value>) {
+        match self.0.binary_search_by(|(name, _)| (**name).cmp(key)) {
             Ok(at) => self.0[at].1 = member,
             Err(at) => self.0.insert(at, (key.into(), member)),
         }
@@ -241,7 +105,7 @@ impl Members {
 
     pub(crate) fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.0.iter().position(|(name, _)| **name == *key)?;
-        Some(self.0.remove(at).1.into_value())
+        Some(Arc::unwrap_or_clone(self.0.remove(at).1))
     }
 
     /// Applies a merge patch (RFC 7396). A plain value that does not change stays shared.
@@ -255,15 +119,15 @@ impl Members {
                 continue;
             }
             match self.get_mut(&key) {
-                Some(member) => json::apply_merge_patch(member, value),
-                None => self.insert(&key, json::strip_nulls(value)),
+                Some(member) => json_patch::merge(member, &value),
+                None => self.insert(&key, json::strip_nulls(&value)),
             }
         }
     }
 
     /// Keeps the members for which `is_kept` returns true.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str, &Value) -> bool) {
-        self.0.retain(|(key, member)| is_kept(key, &member.value));
+        self.0.retain(|(key, member)| is_kept(key, member));
     }
 
     /// Takes a member from others, or removes it if they have none.
@@ -295,11 +159,11 @@ impl Members {
         for (key, member) in std::mem::take(&mut self.0) {
             let name = key.to_string();
             let value = if Arc::strong_count(&member) > 1 {
-                let value = member.value.clone();
+                let value = Value::clone(&member);
                 shared.0.push((key, member));
                 value
             } else {
-                member.into_value()
+                Arc::unwrap_or_clone(member)
             };
             map.insert(name, value);
         }
@@ -311,8 +175,8 @@ impl Members {
         let member = |(key, value): (String, Value)| {
             let known = shared.0.iter().position(|(name, _)| **name == *key);
             match known.map(|at| shared.0.swap_remove(at)) {
-                Some((key, member)) if member.value == value => (key, member),
-                _ => (Key::from(key.as_str()), Member::new(value)),
+                Some((key, member)) if *member == value => (key, member),
+                _ => (key.into(), Arc::new(value)),
             }
         };
         Self(map.into_iter().map(member).collect())
@@ -340,26 +204,9 @@ impl Members {
                 members.encode(text, |_| true, None);
             }
             comma(text);
-            match key {
-                Key::Common(key) => {
-                    text.push(b'"');
-                    text.extend_from_slice(key.as_bytes());
-                    text.push(b'"');
-                }
-                Key::Other(key) => write(text, &**key),
-            }
+            write(text, &**key);
             text.push(b':');
-            if &**key == "spec" || Arc::strong_count(member) > 1 {
-                if let Some(known) = member.text.get() {
-                    text.extend_from_slice(known);
-                } else {
-                    let start = text.len();
-                    write(text, &member.value);
-                    member.text.get_or_init(|| text[start..].into());
-                }
-            } else {
-                write(text, &member.value);
-            }
+            write(text, &**member);
         }
         if let Some((further, members)) = more {
             comma(text);
@@ -373,7 +220,7 @@ impl Members {
     /// Returns the keys of the members that both share.
     #[cfg(test)]
     pub(crate) fn shared_keys<'a>(&'a self, other: &Self) -> Vec<&'a str> {
-        let is_shared = |(key, member): &&(Key, Arc<Member>)| {
+        let is_shared = |(key, member): &&(Key, Arc<Value>)| {
             other.find(key).is_some_and(|other| Arc::ptr_eq(member, other))
         };
         self.0.iter().filter(is_shared).map(|(key, _)| &**key).collect()
@@ -382,22 +229,9 @@ impl Members {
 
 /// Members that were shared when they were taken.
 #[derive(Default)]
-pub(crate) struct SharedMembers(Vec<(Key, Arc<Member>)>);
+pub(crate) struct SharedMembers(Vec<(Key, Arc<Value>)>);
 
 /// Writing JSON to memory does not fail.
 fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(text, value);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_common_keys_are_json_as_they_are() {
-        for key in COMMON {
-            assert_eq!(Key::from(*key), Key::Common(key));
-            assert_eq!(serde_json::to_string(key).unwrap(), format!("\"{key}\""));
-        }
-    }
 }

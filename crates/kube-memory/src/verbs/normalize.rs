@@ -141,13 +141,10 @@ fn normalize_custom(target: &Target, body: &mut Document) -> Result<Vec<String>,
 }
 
 fn normalize_built_in(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
-    let mut unknown = Vec::new();
-    if !decode::is_decoded(target, body) {
-        unknown = body.edit(|body| {
-            drop_nulls(body);
-            decode::decode(target, body)
-        })?;
-    }
+    let unknown = body.edit(|body| {
+        drop_nulls(body);
+        decode::decode(target, body)
+    })?;
     match target.kind.family {
         Family::Pod => pods::set_defaults(body),
         Family::Event => events::set_defaults(body),
