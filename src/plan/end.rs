@@ -15,6 +15,7 @@ use super::draft::Draft;
 use super::objects;
 use super::pod_end::{PodEnd, end_of, ends_by_itself};
 use super::reasons;
+use super::relabel;
 use super::ttl;
 use super::types::{ChildKind, Deletion};
 
@@ -149,6 +150,7 @@ pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     fill_completion_time(&mut draft.status, draft.now);
     settle_counts(draft);
     let works_until = clean_up(draft);
+    relabel::repair(draft);
     objects::end(draft);
     if let Some(until) = works_until {
         draft.plan.requeue_at(until, "sidecarGracePeriodSeconds");

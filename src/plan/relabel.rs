@@ -78,7 +78,8 @@ pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 continue;
             };
             let index = render::index_label(job, &replica);
-            if !pod.deleting && !pod.has_labels(of_role.iter().chain(&index)) {
+            let stays = !pod.deleting && draft.plan.delete.iter().all(|deletion| deletion.uid != pod.uid);
+            if stays && !pod.has_labels(of_role.iter().chain(&index)) {
                 let mut object = ObjectKind::of::<Pod>().object(name, json!({}));
                 object.metadata.labels = Some(of_role.iter().cloned().chain(index).collect());
                 let uid = pod.uid.clone();

@@ -242,11 +242,7 @@ impl SettledCluster {
             };
         }
         if let Some(end) = job::end(job) {
-            let cleaned = check_cleanup(job, end, &pods, &services, &maps).filter(|problem| {
-                // The service of a pod that has lost its label is in use.
-                let mut there = self.children_of(job, "pods").into_keys();
-                !there.any(|pod| *problem == without_pod(pod))
-            });
+            let cleaned = check_cleanup(job, end, &pods, &services, &maps);
             let runs = job::was_found_invalid(job) || !pods.values().all(pod::has_ended);
             return cleaned.or_else(|| self.check_no_objects(job, runs));
         }
@@ -440,13 +436,9 @@ fn check_cleanup(
                 false => pods.contains_key(service),
             };
             let unused = services.keys().find(|service| !is_used(service))?;
-            Some(without_pod(unused))
+            Some(format!("service {unused} is left without a pod"))
         }
     }
-}
-
-fn without_pod(service: &str) -> String {
-    format!("service {service} is left without a pod")
 }
 
 /// Checks that the TTL of a finished job has not passed.

@@ -239,6 +239,8 @@ pub(super) fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
 
 /// Returns true if a quota refuses the rest of a job, whose pod has done no work, and another job holds pods.
 fn is_given_back(m: &CheckedChange<'_>, pod: &Object, since: u64) -> bool {
+    let uid = pod.meta("uid").and_then(Value::as_str);
+    let started = uid.and_then(|uid| m.timeline.children.get(uid)?.started);
     let owner = job::controller(pod);
     let holds = |child: &ChildTimeline| {
         child.plural == "pods"
@@ -246,7 +248,7 @@ fn is_given_back(m: &CheckedChange<'_>, pod: &Object, since: u64) -> bool {
             && child.deleted.is_none_or(|at| at >= since)
     };
     m.change.plural() == "pods"
-        && pod::phase(pod) == "Pending"
+        && started.is_none_or(|at| at >= since)
         && m.timeline.quota_until.is_some_and(|at| at >= since)
         && m.timeline.children.values().any(holds)
 }
@@ -278,7 +280,7 @@ pub(super) fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
         let is_launcher = job::names_of_role(job, "Launcher").contains(m.change.name());
         let has_started = |worker: &String| {
             let mut pods = m.timeline.children_of(job::controller(m.object()));
-            pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *worker && pod.started)
+            pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *worker && pod.started.is_some())
                 // The operator trusts the status, whoever wrote it.
                 || job::is_complete(job, worker)
         };

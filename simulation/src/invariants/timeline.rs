@@ -69,7 +69,7 @@ pub(crate) struct ChildTimeline {
     /// True for a pod that was deleted or disrupted while it ran, whatever the clock of its node.
     pub(crate) was_taken_away: bool,
     /// True for a pod that ever ran or ended.
-    pub(crate) started: bool,
+    pub(crate) started: Option<u64>,
     /// True if it ever succeeded, even if a restore has undone that.
     pub(crate) ever_succeeded: bool,
     pub(crate) deleted: Option<u64>,
@@ -263,7 +263,7 @@ impl Timeline {
                 ended: None,
                 let_in_until: None,
                 was_taken_away: false,
-                started: false,
+                started: None,
                 ever_succeeded: false,
                 deleted: None,
             });
@@ -281,7 +281,9 @@ impl Timeline {
             } else if let Some(until) = &mut timeline.let_in_until {
                 *until = now.min(*until);
             }
-            timeline.started |= plural == "pods" && pod::phase(object) != "Pending";
+            if plural == "pods" && pod::phase(object) != "Pending" {
+                timeline.started.get_or_insert(now);
+            }
             timeline.was_taken_away |= plural == "pods" && pod::is_going(object);
             if plural == "pods" && pod::has_done_its_work(object) && !timeline.was_taken_away {
                 timeline.succeeded.get_or_insert(now);
