@@ -26,27 +26,6 @@ pub(super) fn difference(old: &Value, new: Value) -> Value {
     Value::Object(patch)
 }
 
-/// Applies a merge patch (RFC 7386).
-pub(super) fn apply(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Some(fields) = target.as_object_mut() else {
-        return;
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            fields.remove(key);
-        } else {
-            apply(fields.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

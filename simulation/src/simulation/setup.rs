@@ -1,6 +1,6 @@
 //! The setup of a simulation, and small jobs.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use training_job::GangScheduler;
 
 use crate::faults::PodFate;
@@ -71,17 +71,6 @@ pub const SMALL: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker",
 
 /// Merges `patch` into the spec of `job`, and returns the job.
 pub fn with_spec(mut job: Value, patch: Value) -> Value {
-    merge(&mut job["spec"], patch);
+    json_patch::merge(&mut job["spec"], &patch);
     job
-}
-
-fn merge(into: &mut Value, patch: Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(into.entry(key).or_insert(json!(null)), value);
-            }
-        }
-        (into, patch) => *into = patch,
-    }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Value, json};
 use training_job::api::JobStatus;
 use training_job::plan::observed::{ObjectRecord, Phase, PodRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
@@ -109,7 +108,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             return;
         };
         let record = Arc::make_mut(record);
-        merge(&mut record.content, &object.content);
+        json_patch::merge(&mut record.content, &object.content);
         let labels = object.metadata.labels.clone().unwrap_or_default();
         record.labels.extend(labels);
         let annotations = object.metadata.annotations.clone().unwrap_or_default();
@@ -154,21 +153,5 @@ impl<J: TrainingJob> PlanHarness<J> {
     fn uid(&mut self) -> String {
         self.last_uid += 1;
         format!("uid-{}", self.last_uid)
-    }
-}
-
-/// Applies a merge patch.
-fn merge(value: &mut Value, patch: &Value) {
-    match (value, patch) {
-        (Value::Object(members), Value::Object(patch)) => {
-            for (name, change) in patch {
-                if change.is_null() {
-                    members.remove(name);
-                } else {
-                    merge(members.entry(name.clone()).or_insert(json!({})), change);
-                }
-            }
-        }
-        (value, patch) => *value = patch.clone(),
     }
 }

@@ -22,7 +22,7 @@ use super::help;
 use super::job::JobArgs;
 use super::observe::{explained, find};
 use super::outline::Outline;
-use super::patch::{merge, patch};
+use super::patch::patch;
 use super::stored::StoredJob;
 use super::wait::{Ended, until};
 
@@ -182,8 +182,8 @@ fn changed(job: &StoredJob, fields: Vec<(String, Value)>) -> anyhow::Result<(Val
     let (mut object, mut change) = (job.object.clone(), json!({}));
     for (path, value) in fields {
         let one = patch(&object, &path, value)?;
-        merge(&mut object, &one);
-        merge(&mut change, &one);
+        json_patch::merge(&mut object, &one);
+        json_patch::merge(&mut change, &one);
     }
     Ok((object, change))
 }

@@ -31,25 +31,13 @@ fn nested(stored: &Value, segments: &[&str], value: Value) -> anyhow::Result<Val
                 bail!("no item {first}");
             };
             let change = nested(item, rest, value)?;
-            merge(item, &change);
+            json_patch::merge(item, &change);
             Ok(Value::Array(items))
         }
         _ => {
             let below = nested(stored.get(*first).unwrap_or(&Value::Null), rest, value)?;
             Ok(Value::Object(Map::from_iter([((*first).to_owned(), below)])))
         }
-    }
-}
-
-/// Applies a merge patch without nulls.
-pub(super) fn merge(stored: &mut Value, change: &Value) {
-    match (stored, change) {
-        (Value::Object(stored), Value::Object(change)) => {
-            for (name, value) in change {
-                merge(stored.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (stored, change) => *stored = change.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::merge_patch::{self, difference};
+use crate::merge_patch::difference;
 use training_job::api::{JobStatus, STATUS_FIELDS, Salvaged};
 use training_job::job::{FieldErrors, Topology, TrainingJob};
 use training_job::validate::{annotations, undecodable};
@@ -237,7 +237,7 @@ impl<J: TrainingJob> StoredJob<J> {
         if self.unsound().is_empty() {
             let change = self.least_change(old, next, topology, &stored)?;
             let mut after = stored.clone();
-            merge_patch::apply(&mut after, &change);
+            json_patch::merge(&mut after, &change);
             if stored.is_null() || self.would_read(&after, next) {
                 return Ok(change);
             }

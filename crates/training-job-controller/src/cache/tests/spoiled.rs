@@ -8,7 +8,6 @@ use kube_schema::Schema;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::super::merge_patch;
 use super::super::super::tests::toy::ToyJob;
 use super::super::stored_job::StoredJob;
 use training_job::api::{JobStatus, STATUS_FIELDS};
@@ -90,7 +89,7 @@ impl World {
                 .status_change(&job.status(), &change.status, topology)
                 .unwrap();
             let mut after = self.job["status"].take();
-            merge_patch::apply(&mut after, &patch);
+            json_patch::merge(&mut after, &patch);
             self.store(after);
             self.writes += 1;
             self.repairs += plan
