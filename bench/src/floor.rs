@@ -4,13 +4,14 @@
 //! measured like an operator's.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -95,7 +96,7 @@ impl Writer {
         if let Some(job) = words.get("job") {
             self.begin(job);
         } else if let Some(job) = words.get("runs") {
-            let is_new = self.jobs.lock().unwrap()[&name(job)].stored["status"].is_null();
+            let is_new = self.jobs.lock()[&name(job)].stored["status"].is_null();
             if is_new {
                 self.push([Call::Status(name(job), "Running")]);
             }
@@ -104,7 +105,7 @@ impl Writer {
         } else if let Some(failed) = words.get("failed") {
             self.push([Call::Again(name(&failed[0]), name(&failed[1]))]);
         } else {
-            let mut times = self.times.lock().unwrap();
+            let mut times = self.times.lock();
             times.sort_by(f64::total_cmp);
             let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)] * 1e3;
             let mean = times.iter().sum::<f64>() / times.len() as f64 * 1e3;
@@ -129,7 +130,7 @@ impl Writer {
                 .filter_map(|pod| pod.render(&valid))
                 .collect(),
         };
-        self.jobs.lock().unwrap().insert(name.clone(), under_way);
+        self.jobs.lock().insert(name.clone(), under_way);
         let services = plan.create_services.into_iter();
         self.queue(
             services.map(|service| Call::Service(name.clone(), Box::new(service))),
@@ -143,7 +144,7 @@ impl Writer {
     }
 
     fn queue(&self, calls: impl IntoIterator<Item = Call>, first: bool) {
-        let mut waiting = self.calls.lock().unwrap();
+        let mut waiting = self.calls.lock();
         for call in calls {
             if first {
                 waiting.push_front(call);
@@ -157,10 +158,10 @@ impl Writer {
     async fn work(&self) {
         loop {
             self.waiting.acquire().await.unwrap().forget();
-            let call = self.calls.lock().unwrap().pop_front().unwrap();
+            let call = self.calls.lock().pop_front().unwrap();
             let begun = Instant::now();
             self.call(call).await;
-            self.times.lock().unwrap().push(begun.elapsed().as_secs_f64());
+            self.times.lock().push(begun.elapsed().as_secs_f64());
         }
     }
 
@@ -172,7 +173,7 @@ impl Writer {
                     service.metadata.namespace.as_ref().unwrap()
                 );
                 self.send("POST", path, &service, METADATA_ONLY).await;
-                let mut jobs = self.jobs.lock().unwrap();
+                let mut jobs = self.jobs.lock();
                 let under_way = jobs.get_mut(&job).unwrap();
                 under_way.services -= 1;
                 if under_way.services == 0 {
@@ -190,7 +191,7 @@ impl Writer {
             }
             Call::Again(job, name) => {
                 let pod = {
-                    let jobs = self.jobs.lock().unwrap();
+                    let jobs = self.jobs.lock();
                     let pods = jobs[&job].pods.iter();
                     let is_it = |pod: &&Pod| pod.metadata.name.as_ref() == Some(&name);
                     pods.clone().find(is_it).cloned().unwrap()
@@ -206,7 +207,7 @@ impl Writer {
                 self.push([Call::Pod(Box::new(pod))]);
             }
             Call::Status(job, type_) => {
-                let mut next = self.jobs.lock().unwrap()[&job].stored.clone();
+                let mut next = self.jobs.lock()[&job].stored.clone();
                 let now = Timestamp::now().to_string();
                 let condition = |type_: &str| {
                     json!({"type": type_, "status": "True", "reason": type_, "message": "",
@@ -217,8 +218,7 @@ impl Writer {
                 let namespace = next["metadata"]["namespace"].as_str().unwrap();
                 let path = format!("/apis/kubeflow.org/v1/namespaces/{namespace}/mxjobs/{job}/status");
                 let stored = self.send("PUT", path, &next, "application/json").await;
-                self.jobs.lock().unwrap().get_mut(&job).unwrap().stored =
-                    serde_json::from_str(&stored).unwrap();
+                self.jobs.lock().get_mut(&job).unwrap().stored = serde_json::from_str(&stored).unwrap();
             }
         }
     }

@@ -8,12 +8,12 @@
 )]
 
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
+use parking_lot::Mutex;
 use training_job_simulation::modes::crowd::Size;
 use training_job_simulation::modes::exhaustive::{self, Trial};
 use training_job_simulation::modes::report::{Report, describe};
@@ -276,7 +276,7 @@ fn run_exhaustive(only: &str, pairs: Option<usize>, history: bool, threads: u32)
         let report = parallel(cases.len() as u64, threads, |n, report| {
             let case = &cases[usize::try_from(n).unwrap()];
             let summary = exhaustive::run_case(workload, &expected, case, report);
-            let mut shown = shown.lock().unwrap();
+            let mut shown = shown.lock();
             if !summary.violations.is_empty() && !*shown {
                 *shown = true;
                 println!("{}\n{}", case.name, summary.history);

@@ -2,7 +2,9 @@
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A cache of one value of each kind.
 pub(crate) struct PerKind(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
@@ -15,7 +17,7 @@ impl PerKind {
     /// Returns the value of kind `J`. It is built for the first job of the kind. All values of a kind in a cache have one
     /// type.
     pub(crate) fn get<J: 'static, V: Send + Sync + 'static>(&self, build: impl FnOnce() -> V) -> Arc<V> {
-        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = || self.0.lock();
         let found = all().get(&TypeId::of::<J>()).cloned();
         if let Some(value) = found.and_then(|value| value.downcast().ok()) {
             return value;

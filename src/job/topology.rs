@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
+
+use parking_lot::Mutex;
 
 use crate::api::{ReplicaSpec, RestartPolicy, RestartScope};
 
@@ -149,7 +151,7 @@ impl<'a> Topology<'a> {
     /// }
     /// ```
     pub fn shared_text(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
-        let texts = || self.shared_texts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = || self.shared_texts.0.lock();
         let known = texts().get(name).cloned();
         // Not under the lock, because `make` may call this method for another text.
         known.unwrap_or_else(|| {

@@ -2,9 +2,10 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube_schema::Schema;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::schema;
@@ -15,7 +16,7 @@ use crate::job::{FieldErrors, TrainingJob};
 pub fn undecodable<J: TrainingJob>(object: &Value) -> Option<FieldErrors> {
     // Built for the first such object, because it takes a while.
     static SCHEMAS: Mutex<BTreeMap<TypeId, Arc<Schema>>> = Mutex::new(BTreeMap::new());
-    let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut schemas = SCHEMAS.lock();
     let schema = match schemas.get(&TypeId::of::<J>()) {
         Some(schema) => schema.clone(),
         None => {

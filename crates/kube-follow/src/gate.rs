@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use http::header::RETRY_AFTER;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tower::util::ServiceExt;
@@ -152,17 +153,12 @@ impl Gate {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state consists of plain values.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn phase(&self) -> Phase {
-        self.lock().phase
+        self.state.lock().phase
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.phase;
         let result = change(&mut state);
         if state.phase != before {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use http_body_util::StreamBody;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::client::Body;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -77,8 +78,8 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
     let (log, replies) = (made.clone(), Mutex::new(VecDeque::from(replies)));
     let server = tower::service_fn(move |request: Request<Body>| {
         let request = (begun.elapsed().as_secs(), request.uri().to_string());
-        log.lock().unwrap().push(request);
-        let reply = replies.lock().unwrap().pop_front();
+        log.lock().push(request);
+        let reply = replies.lock().pop_front();
         async move {
             let Some(reply) = reply else {
                 return std::future::pending().await;
@@ -105,7 +106,7 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
         ..Watch::new(Api::<ConfigMap>::namespaced(Client::new(server, "ns"), "ns"))
     };
     let _ = timeout(Duration::from_secs(43_200), watch.run(|_| {})).await;
-    made.lock().unwrap().clone()
+    made.lock().clone()
 }
 
 /// Returns each request as a list or a watch, with its time in seconds.

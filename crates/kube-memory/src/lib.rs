@@ -17,14 +17,10 @@ mod verbs;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    task::Waker,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, task::Waker, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 #[cfg(feature = "rules")]

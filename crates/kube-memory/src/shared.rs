@@ -1,13 +1,11 @@
 //! The state that handles to a cluster share: the server under a lock, and its clock.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Waker,
-    time::Duration,
-};
+use std::{sync::Arc, task::Waker, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+
+use parking_lot::Mutex;
 
 use crate::request::{Request, failure::ApiResult};
 use crate::server::{Server, ServerResponse};
@@ -25,17 +23,12 @@ pub(crate) struct Shared {
 impl Shared {
     /// Runs `act` on the locked server, then wakes the watches that have lines to read.
     pub(crate) fn locked<T>(&self, act: impl FnOnce(&mut Server) -> T) -> T {
-        let mut server = self.lock();
+        let mut server = self.server.lock();
         let result = act(&mut server);
         let wakers = std::mem::take(&mut server.store.wakers);
         drop(server);
         wakers.into_iter().for_each(Waker::wake);
         result
-    }
-
-    /// Ignores poisoning: the cluster stays usable after a panic of an observer.
-    fn lock(&self) -> MutexGuard<'_, Server> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn handle(&self, request: &Request) -> ServerResponse {
@@ -45,7 +38,7 @@ impl Shared {
 
     pub(crate) fn warning(&self, request: &Request) -> Option<String> {
         // Other requests do not take the lock.
-        (request.method == http::Method::POST).then(|| self.lock().warning(request))?
+        (request.method == http::Method::POST).then(|| self.server.lock().warning(request))?
     }
 
     /// Returns the sub-resource that a request is for, if the embedding program serves it, and the object. Most requests
@@ -56,24 +49,24 @@ impl Shared {
     ) -> ApiResult<Option<(Subresource, Arc<Object>)>> {
         match request.path.subresource.as_deref() {
             None | Some("status") => Ok(None),
-            Some(_) => self.lock().served_subresource(request),
+            Some(_) => self.server.lock().served_subresource(request),
         }
     }
 
     pub(crate) fn with_watch<T>(&self, kind: usize, id: u64, act: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-        let mut server = self.lock();
+        let mut server = self.server.lock();
         server.store.table_mut(kind)?.watches.get_mut(&id).map(act)
     }
 
     /// Returns a bookmark, unless it would overtake unsent lines.
     pub(crate) fn bookmark_line(&self, kind: usize, id: u64) -> Option<Bytes> {
-        let server = self.lock();
+        let server = self.server.lock();
         let version = server.store.version();
         server.store.table(kind)?.watches.get(&id)?.bookmark(version)
     }
 
     pub(crate) fn close_watch(&self, kind: usize, id: u64) {
-        let mut server = self.lock();
+        let mut server = self.server.lock();
         if let Some(table) = server.store.table_mut(kind) {
             table.watches.remove(&id);
         }

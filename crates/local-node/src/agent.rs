@@ -5,11 +5,12 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -123,7 +124,7 @@ impl Agent {
             && let Some(service) = self.take_service_without_pods(pod, &at)
         {
             let address = self.address_of(&at.namespace, &service, None);
-            let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut addresses = self.addresses.lock();
             return addresses.share(&at.namespace, &at.name, address);
         }
         self.address_of(&at.namespace, &at.name, known)
@@ -131,7 +132,7 @@ impl Agent {
 
     /// Returns the name of a service that selects the pod and had none, except that of the pod's own name.
     fn take_service_without_pods(&self, pod: &Pod, at: &PodRef) -> Option<String> {
-        let mut without_pods = self.without_pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut without_pods = self.without_pods.lock();
         without_pods.retain(|(namespace, service)| (namespace, &service.name) != (&at.namespace, &at.name));
         let mut all = without_pods.iter();
         let taken =
@@ -142,7 +143,7 @@ impl Agent {
     /// Returns the address of a service's name: that of the pod of this name, or of the first pod that it selects. A
     /// service without pods has an address of its own, which its first pod gets.
     fn address_of_service(&self, namespace: &str, service: &ServiceRef) -> Ipv4Addr {
-        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let siblings = self.siblings.lock();
         let key = (namespace.to_owned(), service.name.clone());
         let is_pod = siblings.contains_key(&key);
         let in_namespace = siblings
@@ -152,7 +153,7 @@ impl Agent {
         let pod = match selected.next() {
             Some(((_, pod), _)) => pod.clone(),
             None => {
-                let mut without_pods = self.without_pods.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut without_pods = self.without_pods.lock();
                 let entry = (namespace.to_owned(), service.clone());
                 if !is_pod && !without_pods.contains(&entry) {
                     without_pods.push(entry);
@@ -165,7 +166,7 @@ impl Agent {
     }
 
     fn address_of(&self, namespace: &str, name: &str, known: Option<Ipv4Addr>) -> Ipv4Addr {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         let given = match known {
             Some(known) => addresses.adopt(namespace, name, known),
             None => addresses.get_or_assign(namespace, name),
@@ -178,7 +179,7 @@ impl Agent {
 
     /// Records whether a pod exists, so that pods of one controller find each other by name.
     pub(super) fn track(&self, pod: &Pod, exists: bool) {
-        let mut siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut siblings = self.siblings.lock();
         let at = PodRef::from_pod(pod);
         if exists {
             let sibling = siblings
@@ -245,7 +246,7 @@ impl Agent {
 
     /// Returns the devices of pods.
     pub(super) fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shares.lock()
     }
 
     async fn contents(
@@ -286,7 +287,7 @@ impl Agent {
         wanted.remove(&at.name);
         let own = controller(pod);
         let (siblings, others): (BTreeSet<_>, BTreeSet<_>) = {
-            let known = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.siblings.lock();
             wanted.into_iter().partition(|name| {
                 let found = known.get(&(at.namespace.clone(), name.clone()));
                 own.is_some() && found.is_some_and(|sibling| sibling.controller == own)
@@ -306,7 +307,7 @@ impl Agent {
 
     /// Returns true if other pods of the pod's domain may still be created.
     fn is_young(&self, at: &PodRef) -> bool {
-        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let siblings = self.siblings.lock();
         let known = siblings.get(&(at.namespace.clone(), at.name.clone()));
         known.is_some_and(|sibling| sibling.since.elapsed() < MISSING_NAME_TIMEOUT)
     }
@@ -377,7 +378,7 @@ impl Agent {
             None => at.name.clone(),
         };
         let run = {
-            let mut files = self.log_files.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = self.log_files.lock();
             let runs = files.entry(directory.join(&stem)).or_default();
             *runs += 1;
             *runs - 1

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 
@@ -32,12 +33,8 @@ struct ContainerEntry {
 }
 
 impl ContainerTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), BTreeMap<String, ContainerEntry>>> {
-        self.containers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with<T>(&self, pod: &PodRef, container: &str, act: impl FnOnce(&mut ContainerEntry) -> T) -> T {
-        let mut containers = self.lock();
+        let mut containers = self.containers.lock();
         let pod = containers
             .entry((pod.namespace.clone(), pod.name.clone()))
             .or_default();
@@ -77,7 +74,9 @@ impl ContainerTable {
     }
 
     pub(super) fn remove(&self, pod: &PodRef) {
-        self.lock().remove(&(pod.namespace.clone(), pod.name.clone()));
+        self.containers
+            .lock()
+            .remove(&(pod.namespace.clone(), pod.name.clone()));
     }
 }
 
@@ -202,7 +201,7 @@ impl Containers {
         container: &str,
         get: impl FnOnce(&ContainerEntry) -> Option<T>,
     ) -> Option<T> {
-        let containers = self.table.lock();
+        let containers = self.table.containers.lock();
         let pod = containers.get(&(namespace.to_owned(), pod.to_owned()))?;
         get(pod.get(container)?)
     }

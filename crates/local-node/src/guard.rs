@@ -9,10 +9,11 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
 use super::kill::{MARKER, signal_group, sweep};
@@ -103,7 +104,7 @@ impl Guard {
 
     /// Adds a new process group to the guarded groups. If the agent has ended meanwhile, the group is killed.
     pub(super) fn add(self: &Arc<Self>, group: u32, marker: String) -> Group {
-        let mut groups = self.lock();
+        let mut groups = self.groups.lock();
         groups.live.insert(group);
         if groups.pipe.is_none() {
             signal_group(group, Signal::KILL);
@@ -120,7 +121,7 @@ impl Guard {
     /// Kills all groups, and every group that is added later. Blocks for some milliseconds, at most about five
     /// seconds.
     pub(super) fn close(&self) {
-        let mut groups = self.lock();
+        let mut groups = self.groups.lock();
         let Some(pipe) = groups.pipe.take() else { return };
         sweep(groups.live.iter().copied(), &format!("{}/", self.agent));
         drop(pipe);
@@ -131,14 +132,9 @@ impl Guard {
     }
 
     fn remove(&self, group: u32) {
-        let mut groups = self.lock();
+        let mut groups = self.groups.lock();
         groups.live.remove(&group);
         groups.send('-', group);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Groups> {
-        // The set of numbers is still valid after a panic of the lock's holder.
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,10 +4,11 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join;
+use parking_lot::Mutex;
 use rustix::fs::{Access, access};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
@@ -175,7 +176,7 @@ impl Process {
             }
         })
         .await;
-        let tail = log.lock().unwrap_or_else(PoisonError::into_inner).tail.message();
+        let tail = log.lock().tail.message();
         exit(&status, tail)
     }
 }
@@ -272,11 +273,7 @@ impl Reader {
     }
 
     async fn emit(&self, line: &OutputLine) {
-        let written = self
-            .log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write(self.line.stream, line);
+        let written = self.log.lock().write(self.line.stream, line);
         if let Err(error) = written {
             let lost = LogLost {
                 namespace: self.line.namespace.clone(),

@@ -1,7 +1,7 @@
 //! The requests of the node agent, recorded by a scripted API server.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use local_node::{Node, NodeConfig, NodeEvent};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -52,7 +53,7 @@ impl Script {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
         if path.ends_with("/pods") && query.contains("watch=true") {
-            let events = self.watched.lock().unwrap().take();
+            let events = self.watched.lock().take();
             let lines =
                 stream::iter(events).flat_map(|mut events| stream::poll_fn(move |cx| events.poll_recv(cx)));
             let frames = lines
@@ -72,7 +73,7 @@ impl Script {
     }
 
     fn respond(&self, method: &Method, path: &str, body: &Value) -> (StatusCode, Value) {
-        let mut pod = self.pod.lock().unwrap();
+        let mut pod = self.pod.lock();
         let list = |kind: &str, items: Vec<Value>| json!({"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items});
         match (method.as_str(), path.rsplit('/').next().unwrap()) {
             ("GET", "pods") => (StatusCode::OK, list("PodList", vec![pod.clone()])),
@@ -172,7 +173,7 @@ async fn a_pods_life_in_requests() {
     };
     assert_eq!(line, "secret kubernetes");
 
-    let mut deleted = script.pod.lock().unwrap().clone();
+    let mut deleted = script.pod.lock().clone();
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     script
         .events

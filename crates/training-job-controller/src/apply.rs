@@ -1,8 +1,8 @@
 //! Step 4: carries out the creates, patches and deletes of a plan.
 
+use parking_lot::MutexGuard;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;

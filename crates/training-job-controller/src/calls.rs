@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube_follow::{CallError, CallTimeout, Gate};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -146,12 +147,12 @@ impl CallLimiter {
             }
         };
         match &answer {
-            Ok(_) => self.lock().completed(urgency, begun.elapsed()),
+            Ok(_) => self.state.lock().completed(urgency, begun.elapsed()),
             // A server that is away is not overloaded.
             Err(CallError::Away) => {}
             Err(CallError::Timeout(_)) if !self.gate.is_open() => return Err(CallError::Away),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
-                self.lock().overloaded();
+                self.state.lock().overloaded();
             }
             // Other refusals do not depend on the load.
             Err(_) => {}
@@ -161,14 +162,14 @@ impl CallLimiter {
 
     /// Returns the current mean latency: the largest of all urgencies.
     pub(super) fn latency(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         let means = state.latencies.values().map(|latency| latency.seconds);
         Duration::from_secs_f64(means.fold(0.0, f64::max))
     }
 
     async fn permit(&self, urgency: Urgency, job: &str, weight: u32) -> Permit {
         let permit = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.has_free_permit() && state.waiting.is_empty() {
                 state.in_flight += weight;
                 return Permit::new(self.clone(), weight);
@@ -182,7 +183,7 @@ impl CallLimiter {
 
     /// Issues permits to waiting calls while the limit allows.
     fn next(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.has_free_permit()
             && let Some(Waiting { weight, permit }) = state.pop()
         {
@@ -193,11 +194,6 @@ impl CallLimiter {
                 state.in_flight -= weight;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Code that holds the lock cannot leave the state half-changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +210,7 @@ impl Permit {
     fn abandon(&mut self) {
         let Some(limiter) = &self.limiter else { return };
         self.abandoned = true;
-        let mut state = limiter.lock();
+        let mut state = limiter.state.lock();
         state.in_flight -= self.weight;
         state.abandoned += self.weight;
         drop(state);
@@ -227,7 +223,7 @@ impl Drop for Permit {
         let Some(limiter) = self.limiter.take() else {
             return;
         };
-        let mut state = limiter.lock();
+        let mut state = limiter.state.lock();
         match self.abandoned {
             true => state.abandoned -= self.weight,
             false => state.in_flight -= self.weight,
@@ -329,14 +325,14 @@ mod tests {
         let made = Mutex::new(String::new());
         let call = async |&(urgency, job, bytes): &(Urgency, &str, usize)| {
             let request = async {
-                made.lock().unwrap().push_str(job);
+                made.lock().push_str(job);
                 sleep(Duration::from_millis(10)).await;
                 Ok(())
             };
             calls.call(urgency, job, bytes, request).await.unwrap();
         };
         join_all(wanted.iter().map(call)).await;
-        made.into_inner().unwrap()
+        made.into_inner()
     }
 
     fn all_of(urgency: Urgency, jobs: &str) -> Vec<(Urgency, &str, usize)> {
@@ -365,12 +361,15 @@ mod tests {
         let calls = calls(4);
         for milliseconds in [1_000, 20, 20, 20, 20, 20, 20, 20, 20] {
             let time = Duration::from_millis(milliseconds);
-            calls.lock().completed(Urgency::Children, time);
+            calls.state.lock().completed(Urgency::Children, time);
         }
         assert!(calls.latency() < Duration::from_millis(150));
         // Later calls outweigh the first ones.
         for _ in 0..40 {
-            calls.lock().completed(Urgency::Children, Duration::from_secs(1));
+            calls
+                .state
+                .lock()
+                .completed(Urgency::Children, Duration::from_secs(1));
         }
         assert!(calls.latency() > Duration::from_millis(900));
     }
@@ -388,7 +387,7 @@ mod tests {
             let many = join_all((0..8).map(|_| call()));
             tokio::pin!(many);
             let _ = timeout(Duration::from_millis(1), &mut many).await;
-            let in_flight = calls.lock().in_flight;
+            let in_flight = calls.state.lock().in_flight;
             many.await;
             in_flight
         };
@@ -407,9 +406,9 @@ mod tests {
         assert!(timeout(Duration::from_secs(1), &mut third).await.is_err());
         drop(first);
         let third = third.await;
-        assert_eq!(calls.lock().in_flight, 1);
+        assert_eq!(calls.state.lock().in_flight, 1);
         drop(third);
-        assert_eq!(calls.lock().in_flight, 0);
+        assert_eq!(calls.state.lock().in_flight, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -429,7 +428,7 @@ mod tests {
         assert!(answered.is_ok());
         assert!(begun.elapsed() < Duration::from_secs(16), "{:?}", begun.elapsed());
         assert!(join_all(all).await.into_iter().all(|lost| lost.unwrap().is_err()));
-        let state = calls.lock();
+        let state = calls.state.lock();
         assert_eq!((state.in_flight, state.abandoned), (0, 0));
     }
 
@@ -439,16 +438,16 @@ mod tests {
         let late = || std::future::pending::<kube::Result<()>>();
         let call = |request| calls.call(Urgency::Children, "a", 0, request);
         assert!(call(late()).await.is_err());
-        assert_eq!(calls.lock().limit, 32.0);
+        assert_eq!(calls.state.lock().limit, 32.0);
         let all = join_all((0..64).map(|_| call(late())));
         assert!(all.await.iter().all(Result::is_err));
-        assert_eq!(calls.lock().limit, MIN_LIMIT);
+        assert_eq!(calls.state.lock().limit, MIN_LIMIT);
         assert_eq!(calls.latency(), Duration::ZERO, "only responses have a latency");
         for _ in 0..3_000 {
             let answered = calls.call(Urgency::Children, "a", 0, async { Ok(()) }).await;
             answered.unwrap();
         }
-        assert_eq!(calls.lock().limit, 64.0);
+        assert_eq!(calls.state.lock().limit, 64.0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -461,6 +460,6 @@ mod tests {
         let refused = Err(kube::Error::Api(forbidden.boxed()));
         let answered = calls.call(Urgency::Status, "a", 0, async { refused as kube::Result<()> });
         assert!(answered.await.is_err());
-        assert_eq!(calls.lock().limit, 64.0);
+        assert_eq!(calls.state.lock().limit, 64.0);
     }
 }

@@ -1,12 +1,13 @@
 //! The state that all reconcilers share: client, timeouts, caches, queue, clock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Api, Client, Resource};
 
 use kube_follow::CallTimeout;
 use kube_follow::{Event, Parse, Watch};
+use parking_lot::{Mutex, MutexGuard};
 use training_job::api::JobStatus;
 use training_job::job::{Settings, TrainingJob};
 use training_job::plan::observed::Observed;
@@ -140,7 +141,6 @@ impl Context {
     }
 
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {
-        // No code that holds the lock can leave the cache half-changed.
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+        self.children.lock()
     }
 }

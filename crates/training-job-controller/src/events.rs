@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -12,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams, Request};
 use kube::{Client, Resource};
 use kube_follow::{CallError, backoff};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -137,7 +137,7 @@ impl Recorder {
         let name = meta.name.clone().unwrap_or_default();
         let uid = meta.uid.clone().unwrap_or_default();
         let unique = unique_name(&name, Some(&uid), event, now);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let decision = waiting.series.record(&uid, event, &unique, now, ends_job);
         let queued = |key, write| QueuedEvent {
             namespace: meta.namespace.clone().unwrap_or_default(),
@@ -189,7 +189,7 @@ impl Recorder {
         let mut sending = FuturesUnordered::new();
         loop {
             let (closed, next) = {
-                let mut waiting = self.lock();
+                let mut waiting = self.waiting.lock();
                 let next = waiting.queue_due();
                 let free = MAX_EVENTS_IN_FLIGHT
                     .saturating_sub(sending.len())
@@ -207,7 +207,7 @@ impl Recorder {
                 () = self.changed.notified() => {},
                 () = due, if next.is_some() => {},
                 () = end, if closed.is_some() => {
-                    let events = sending.len() + self.lock().events.len();
+                    let events = sending.len() + self.waiting.lock().events.len();
                     self.metrics.event_dropped(DropCause::Stop, events);
                     tracing::warn!(events, "abandoned the queued events");
                     return;
@@ -218,7 +218,7 @@ impl Recorder {
 
     /// Closes the recorder: no further events will come, and sending must end at `end`.
     pub(super) fn close(&self, end: Instant) {
-        self.lock().closed = Some(end);
+        self.waiting.lock().closed = Some(end);
         self.changed.notify_one();
     }
 
@@ -228,7 +228,7 @@ impl Recorder {
         let request = match &event.write {
             EventWrite::Create(body) => Request::new(path).create(&PostParams::default(), body.clone()),
             EventWrite::Repeat => {
-                let repetition = self.lock().series.repetition(&event.key);
+                let repetition = self.waiting.lock().series.repetition(&event.key);
                 let Some(repetition) = repetition else { return };
                 let patch = Patch::Merge(repeat(&repetition));
                 Request::new(path).patch(&repetition.name, &PatchParams::default(), &patch)
@@ -240,11 +240,11 @@ impl Recorder {
             self.client.request_text(request).await.map(drop)
         };
         match self.calls.call(Urgency::Event, &event.key.0, 0, call).await {
-            Err(CallError::Away) => self.lock().put_back(event),
+            Err(CallError::Away) => self.waiting.lock().put_back(event),
             Err(error) if event.failures + 1 < MAX_SENDS && Answer::from(&error) == Answer::Unknown => {
                 event.failures += 1;
                 let wait = backoff(event.failures, event.key.1).max(error.retry_after().unwrap_or_default());
-                self.lock().later.push((Instant::now() + wait, event));
+                self.waiting.lock().later.push((Instant::now() + wait, event));
             }
             // An earlier send took effect, and its answer was lost.
             Err(error) if !is_patch && error.already_exists() => self.sent(event),
@@ -252,7 +252,7 @@ impl Recorder {
             Err(error) => {
                 // An expired token or a busy server (401, 429) denies no patches for good.
                 let denied = is_patch && error.code() == Some(403);
-                self.lock().series.failed(&event.key, denied);
+                self.waiting.lock().series.failed(&event.key, denied);
                 self.metrics.event_dropped(DropCause::Call, 1);
                 log_dropped(&event, &error.to_string());
             }
@@ -261,17 +261,12 @@ impl Recorder {
 
     /// Queues the next repetition of a stored event, if it has occurred meanwhile.
     fn sent(&self, mut event: QueuedEvent) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if let Some(at) = waiting.series.written(&event.key) {
             event.write = EventWrite::Repeat;
             event.failures = 0;
             waiting.later.push((at, event));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Code that holds the lock cannot leave the state half-changed.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

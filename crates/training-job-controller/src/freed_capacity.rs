@@ -4,9 +4,10 @@
 //! gang's PodGroup. This module records when capacity was last freed, and which waiting jobs are next.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+
+use parking_lot::Mutex;
 
 use super::queue::Key;
 
@@ -28,18 +29,14 @@ struct State {
 }
 
 impl FreedCapacity {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns when a pod last freed capacity, if known.
     pub(super) fn last_freed_at(&self) -> Option<Timestamp> {
-        self.state().last_freed_at
+        self.0.lock().last_freed_at
     }
 
     /// Records that the job waits for capacity, or no longer does.
     pub(super) fn set_waiting(&self, key: &Key, waits: bool) {
-        let state = &mut *self.state();
+        let state = &mut *self.0.lock();
         match (waits, state.waiting.get(key)) {
             (true, None) => state.append(key.clone()),
             (false, Some(position)) => {
@@ -53,7 +50,7 @@ impl FreedCapacity {
     /// Records that a pod freed capacity now. Returns the jobs that are next: those that have waited longest since
     /// their last turn.
     pub(super) fn pod_finished(&self, now: Timestamp) -> Vec<Key> {
-        let state = &mut *self.state();
+        let state = &mut *self.0.lock();
         state.last_freed_at = Some(now);
         let due: Vec<Key> = state
             .order

@@ -5,9 +5,9 @@
 //! each resource and retry would hide the one cause.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -40,7 +40,7 @@ impl MissingPermissions {
 
     /// Records that the server denied these verbs on the resource with this message.
     pub(super) fn add(&self, verbs: &'static str, resource: &str, message: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let denied = (verbs, message.to_owned());
         let old = state.denied.insert(resource.to_owned(), denied);
         if old.is_none() {
@@ -52,12 +52,12 @@ impl MissingPermissions {
 
     /// Returns true if something is denied now.
     pub(super) fn any(&self) -> bool {
-        !self.lock().denied.is_empty()
+        !self.state.lock().denied.is_empty()
     }
 
     /// Records that the resource was listed or written.
     pub(super) fn remove(&self, resource: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.denied.remove(resource).is_some() && state.denied.is_empty() {
             tracing::info!("all permissions are there now");
         }
@@ -73,7 +73,7 @@ impl MissingPermissions {
     }
 
     fn log(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some((_, problem)) = state.denied.values().next() else {
             return;
         };
@@ -90,11 +90,6 @@ impl MissingPermissions {
             );
             state.is_logged = true;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Code that holds the lock cannot leave the state half-changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

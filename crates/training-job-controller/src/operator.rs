@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{join_all, select_all};
 use futures::stream::FuturesUnordered;
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 

@@ -5,9 +5,9 @@
 //! handed out again until it is done. The order is deterministic for the same calls.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     fn ready(&self, key: Key, is_new: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ready(key, is_new);
         self.record_depth(&state);
         drop(state);
@@ -82,7 +82,7 @@ impl Queue {
 
     /// Queues a job for this time, or for an earlier time if one is already set.
     pub(super) fn add_at(&self, key: Key, at: Instant) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match state.due.get(&key) {
             Some(earlier) if *earlier <= at => return,
             Some(&later) => {
@@ -102,7 +102,7 @@ impl Queue {
         loop {
             let changed = self.changed.notified();
             let next_due = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 state.promote(Instant::now());
                 self.record_depth(&state);
                 if let Some(key) = self.pop(&mut state) {
@@ -139,7 +139,7 @@ impl Queue {
     }
 
     pub(super) fn done(&self, key: &Key) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.working.remove(key) == Some(true) {
             state.working_new -= 1;
         }
@@ -154,11 +154,6 @@ impl Queue {
     fn record_depth(&self, state: &State) {
         self.depth
             .set(i64::try_from(state.queued.len()).unwrap_or(i64::MAX));
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Code that holds the lock cannot leave the state half-changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,11 +8,11 @@
 //! the first in the queue: others give back what they have just created, and new jobs do not try while it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube_follow::backoff;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use training_job::plan::ChildKind;
 
@@ -85,18 +85,14 @@ struct Turn {
 }
 
 impl QuotaQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns true if no job waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.state().waiting.is_empty()
+        self.0.lock().waiting.is_empty()
     }
 
     /// Records that a child of this kind is gone or has ended. Returns the jobs whose turn it is.
     pub(super) fn freed(&self, namespace: &str, kind: ChildKind) -> Vec<Key> {
-        let state = &mut *self.state();
+        let state = &mut *self.0.lock();
         let scopes = [(namespace.to_owned(), kind), (String::new(), kind)];
         let first = scopes.into_iter().filter_map(|scope| {
             let place = state.places.get(&scope)?.first()?.clone();
@@ -113,19 +109,19 @@ impl QuotaQueue {
 
     /// Returns true if it is the job's turn.
     pub(super) fn is_in_turn(&self, key: &Key) -> bool {
-        self.state().turn(key).is_some()
+        self.0.lock().turn(key).is_some()
     }
 
     /// Returns true if this job has not been refused children of this extent, and another one that holds a part has been.
     pub(super) fn must_queue(&self, key: &Key, scope: &Scope) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         !state.waiting.contains_key(key) && state.holder(scope).is_some()
     }
 
     /// Returns the pause before the next try of a job that failed so many times. It is short in its turn. Only the first job
     /// looks for capacity that others free; when it gets what it needs, the next one has its turn.
     pub(super) fn pause(&self, key: &Key, failures: u32) -> Duration {
-        let state = self.state();
+        let state = self.0.lock();
         if let Some(turn) = state.turn(key) {
             return backoff(turn.tries, key);
         }
@@ -150,7 +146,7 @@ impl QuotaQueue {
         part: Part,
         progressed: bool,
     ) -> Recorded {
-        let state = &mut *self.state();
+        let state = &mut *self.0.lock();
         let before = state.waiting.get(key).map(|waiting| waiting.scope.clone());
         let waits_on = before.as_ref() == refused.as_ref().map(|(scope, _)| scope);
         let holder = refused.as_ref().and_then(|(scope, _)| state.holder(scope));
@@ -298,7 +294,7 @@ mod tests {
         assert_eq!(record(&queue, "b", refused(9), Part::New), None);
         assert_eq!(record(&queue, "b", None, Part::Kept), Some(key("a")));
         assert_eq!(record(&queue, "a", None, Part::New), None);
-        assert!(queue.is_empty() && queue.state().turns.is_empty());
+        assert!(queue.is_empty() && queue.0.lock().turns.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

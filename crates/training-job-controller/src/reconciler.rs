@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use training_job::job::{ObjectKind, TrainingJob};
@@ -84,11 +84,11 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 
     pub(super) fn jobs(&self) -> MutexGuard<'_, Jobs<J>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock()
     }
 
     pub(super) fn states(&self) -> MutexGuard<'_, HashMap<String, JobState>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.lock()
     }
 
     /// Removes the state and children of a deleted job.

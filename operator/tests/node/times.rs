@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
 use training_job_testbed::cluster::repository;
 
 fn file() -> PathBuf {
@@ -14,7 +14,7 @@ fn file() -> PathBuf {
 /// Records the seconds between two moments of a case. The file holds those of all test processes of a run.
 pub(crate) fn record(case: &str, from: Timestamp, to: Timestamp) {
     static FILE: Mutex<()> = Mutex::new(());
-    let _guard = FILE.lock().unwrap();
+    let _guard = FILE.lock();
     let text = std::fs::read(file()).unwrap_or_default();
     let mut times: BTreeMap<String, f64> = serde_json::from_slice(&text).unwrap_or_default();
     let seconds = to.duration_since(from).as_secs_f64();

@@ -24,9 +24,11 @@ mod queue;
 mod statuses;
 mod timeline;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube_memory::{Change, Cluster, View};
+
+use parking_lot::Mutex;
 
 use crate::call::CurrentCall;
 use crate::world::history::History;
@@ -106,7 +108,7 @@ impl Monitor {
         let monitor = Self { state };
         let (listening, clock) = (monitor.clone(), history.clone());
         network.listen(move |call, fault| {
-            let (now, mut state) = (clock.now(), listening.state());
+            let (now, mut state) = (clock.now(), listening.state.lock());
             let found = state.news.check(call, fault, now, staleness);
             let violation = |what| Violation {
                 id: "I18",
@@ -132,7 +134,7 @@ impl Monitor {
         now: u64,
         staleness: AllowedStaleness,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let MonitorState {
             timeline,
             news,
@@ -157,7 +159,7 @@ impl Monitor {
 
     /// Handles a restore of the cluster: changes after the backup are undone.
     pub fn on_restored(&self, cluster: &Cluster, now: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.timeline.on_restored(cluster, now);
         state.news.on_restored();
         state.last_change = now;
@@ -165,17 +167,17 @@ impl Monitor {
 
     /// Records that the operators' clocks are set ahead.
     pub fn on_clocks_set(&self) {
-        self.state().timeline.clocks_were_set = true;
+        self.state.lock().timeline.clocks_were_set = true;
     }
 
     /// Returns the violations so far, in order.
     pub fn violations(&self) -> Vec<Violation> {
-        self.state().violations.clone()
+        self.state.lock().violations.clone()
     }
 
     /// Returns the UIDs of jobs whose status was written by others than operators.
     pub fn edited_jobs(&self) -> std::collections::BTreeSet<String> {
-        let state = self.state();
+        let state = self.state.lock();
         let edited = state
             .timeline
             .jobs
@@ -186,12 +188,12 @@ impl Monitor {
 
     /// Returns the time of the last change, in milliseconds since the start.
     pub fn last_change(&self) -> u64 {
-        self.state().last_change
+        self.state.lock().last_change
     }
 
     /// Returns the numbers of created and deleted children, by plural and name.
     pub fn child_counts(&self) -> std::collections::BTreeMap<String, (u64, u64)> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut counts = std::collections::BTreeMap::<String, (u64, u64)>::new();
         for child in state.timeline.children.values() {
             let (created, deleted) = counts
@@ -205,7 +207,7 @@ impl Monitor {
 
     /// Returns the number of created jobs, and the number of jobs that finished or were deleted.
     pub fn job_counts(&self) -> (u64, u64) {
-        let state = self.state();
+        let state = self.state.lock();
         let jobs = state.timeline.jobs.values();
         let over = jobs.filter(|j| {
             j.deleted.is_some()
@@ -213,9 +215,5 @@ impl Monitor {
                     .is_some_and(|job| crate::world::job::end(job).is_some())
         });
         (state.timeline.jobs.len() as u64, over.count() as u64)
-    }
-
-    fn state(&self) -> MutexGuard<'_, MonitorState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

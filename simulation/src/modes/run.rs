@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -137,7 +138,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
             violations.clear();
         }
     }
-    let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    let log = std::mem::take(&mut *log.lock());
     summarize(&sim, config.two_operators, log, violations)
 }
 
@@ -150,7 +151,7 @@ fn pod_fates(scenario: &Scenario) -> PodFates {
     let version = scenario.config.seed_version;
     let counts = Mutex::new(BTreeMap::<String, u64>::new());
     Box::new(move |name, _| {
-        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = counts.lock();
         let count = counts.entry(name.to_owned()).or_default();
         *count += 1;
         PodFate::draw(seed, version, name, *count - 1, rate)
@@ -170,7 +171,7 @@ fn inject_call_faults(sim: &Simulation, scenario: &Scenario) -> Arc<Mutex<CallLo
             Some(given) => given.get(&site).cloned(),
             None => rates.draw(seed, &site),
         };
-        let mut log = sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = sink.lock();
         log.sites.push(site.clone());
         log.faults.extend(fault.clone().map(|fault| (site, fault)));
         fault

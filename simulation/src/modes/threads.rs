@@ -1,7 +1,8 @@
 //! Executes many runs on several threads, each run on one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::modes::report::Report;
 
@@ -20,9 +21,9 @@ pub fn parallel(count: u64, threads: u32, act: impl Fn(u64, &mut Report) + Sync)
                     }
                     act(number, &mut report);
                 }
-                sum.lock().unwrap_or_else(PoisonError::into_inner).merge(report);
+                sum.lock().merge(report);
             });
         }
     });
-    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
+    sum.into_inner()
 }

@@ -3,13 +3,14 @@
 //! plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
 use kube_memory::{Action, Change, Cluster, Object};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -54,7 +55,7 @@ impl SimulatedScheduler {
 
     /// Sets the capacity of the cluster to this many pods. Bound pods stay bound.
     pub(crate) fn set_capacity(&self, pods: Option<usize>) {
-        *self.capacity.lock().unwrap_or_else(PoisonError::into_inner) = pods;
+        *self.capacity.lock() = pods;
         if self.scheduler == GangScheduler::Volcano {
             self.look_at(None);
         }
@@ -74,7 +75,7 @@ impl SimulatedScheduler {
     }
 
     fn look_at(&self, group: Option<&str>) {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed.lock();
         changed.extend(group.map(str::to_owned));
         self.works.store(true, Ordering::Relaxed);
         self.notify.notify_one();
@@ -89,8 +90,8 @@ impl SimulatedScheduler {
             sleep(CYCLE_DELAY).await;
             // Changes from here on belong to the next cycle.
             self.works.store(false, Ordering::Relaxed);
-            let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
-            let capacity = *self.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = std::mem::take(&mut *self.changed.lock());
+            let capacity = *self.capacity.lock();
             let steps = match self.scheduler {
                 GangScheduler::Volcano => volcano(&cluster, capacity),
                 _ => coscheduling(&cluster, capacity, &changed),

@@ -1,9 +1,10 @@
 //! The log of a run. The same scenario gives the same log, byte for byte.
 
 use std::fmt::{Display, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube_memory::{Change, Object};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::random::Hash;
@@ -55,7 +56,7 @@ impl History {
 
     fn line(&self, add: impl FnOnce(&mut String)) {
         let now = self.now();
-        let mut log = self.log();
+        let mut log = self.log.lock();
         let _ = write!(log.text, "{:>4}.{:03} ", now / 1_000, now % 1_000);
         add(&mut log.text);
         log.text.push('\n');
@@ -88,23 +89,19 @@ impl History {
 
     /// Returns the whole log.
     pub fn text(&self) -> String {
-        self.log().text.clone()
+        self.log.lock().text.clone()
     }
 
     /// Returns the number of lines.
     pub fn lines(&self) -> usize {
-        self.log().lines
+        self.log.lock().lines
     }
 
     /// Returns the hash of the whole log.
     pub fn hash(&self) -> u64 {
         let mut hash = Hash::default();
-        hash.add(self.log().text.as_bytes());
+        hash.add(self.log.lock().text.as_bytes());
         hash.value()
-    }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

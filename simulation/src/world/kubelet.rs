@@ -1,13 +1,14 @@
 //! Simulated nodes: each pod goes through the phases of its fate.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube_memory::{Action, Cluster, Object};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -94,7 +95,7 @@ impl Nodes {
         let (waker, sink) = (self.notify.clone(), changed.clone());
         cluster.on_change(move |_, change| {
             if change.plural() == "pods" {
-                let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut sink = sink.lock();
                 sink.push((change.action(), change.object().clone()));
                 waker.notify_one();
             }
@@ -107,7 +108,7 @@ impl Nodes {
             schedule: Schedule::new(),
         };
         loop {
-            let mut changes = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut changes = std::mem::take(&mut *changed.lock());
             if self.restored.swap(false, Ordering::Relaxed) {
                 state.forget_pods();
                 // Pods that have ended do not run again, but terminating pods still have to be removed.

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
 use kube_memory::{Cluster, Endpoint};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tower::Service;
@@ -82,7 +83,7 @@ impl Network {
     /// Returns a client for a new operator, the operator's number, and a switch that disconnects it permanently.
     pub fn connect(&self) -> (kube::Client, usize, Arc<AtomicBool>) {
         let dead = Arc::new(AtomicBool::new(false));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let operator = state.operators;
         state.operators += 1;
         let connection = Connection {
@@ -96,7 +97,7 @@ impl Network {
 
     /// Calls `rule` for each call from now on. The fault of the first rule that returns one is injected.
     pub fn add_rule(&self, rule: impl FnMut(&Call) -> Option<CallFault> + Send + 'static) {
-        self.state().rules.push(Box::new(rule));
+        self.state.lock().rules.push(Box::new(rule));
     }
 
     /// Injects a fault into the next `times` calls with this verb and resource. An empty resource matches every
@@ -111,32 +112,32 @@ impl Network {
 
     /// Delays the events of watches that start from now on.
     pub fn delay_watches(&self, delay: Option<WatchDelay>) {
-        self.state().watch_delay = delay;
+        self.state.lock().watch_delay = delay;
     }
 
     /// Ends each watch after this many events from now on. `None` stops that.
     pub fn end_watches(&self, after: Option<u64>) {
-        self.state().watch_ends.end_after(after);
+        self.state.lock().watch_ends.end_after(after);
     }
 
     /// Returns the number of watches that were ended this way.
     pub fn ended_watches(&self) -> u64 {
-        self.state().watch_ends.count()
+        self.state.lock().watch_ends.count()
     }
 
     /// Calls `listener` for each call from now on, with its fault if it has one.
     pub(crate) fn listen(&self, listener: impl Fn(&Call, Option<&CallFault>) + Send + Sync + 'static) {
-        self.state().listener = Some(Arc::new(listener));
+        self.state.lock().listener = Some(Arc::new(listener));
     }
 
     /// Raises the limit of calls in ten seconds by this many calls.
     pub fn allow_calls(&self, calls: u64) {
-        self.state().allowed = calls;
+        self.state.lock().allowed = calls;
     }
 
     /// Stops injecting faults.
     pub fn heal(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.rules.clear();
         state.watch_delay = None;
         state.watch_ends.end_after(None);
@@ -144,32 +145,37 @@ impl Network {
 
     /// Returns the calls since the last time this was called.
     pub fn take_calls(&self) -> Vec<Call> {
-        std::mem::take(&mut self.state().calls)
+        std::mem::take(&mut self.state.lock().calls)
     }
 
     /// Returns the number of calls with this verb and resource since the calls were last taken.
     pub fn count(&self, verb: &str, resource: &str) -> usize {
-        self.state().calls.iter().filter(|c| c.is(verb, resource)).count()
+        self.state
+            .lock()
+            .calls
+            .iter()
+            .filter(|c| c.is(verb, resource))
+            .count()
     }
 
     /// Returns the total number of calls.
     pub fn all_calls(&self) -> u64 {
-        self.state().count
+        self.state.lock().count
     }
 
     /// Returns the number of calls except lists and watches.
     pub fn object_calls(&self) -> u64 {
-        self.state().object_calls
+        self.state.lock().object_calls
     }
 
     /// Returns the number of operators that were ever connected.
     pub fn operators(&self) -> u64 {
-        self.state().operators as u64
+        self.state.lock().operators as u64
     }
 
     /// Returns the number of injected faults by label.
     pub fn faults(&self) -> BTreeMap<String, u64> {
-        let state = self.state();
+        let state = self.state.lock();
         let ended = Some(state.watch_ends.count()).filter(|count| *count > 0);
         let ended = ended.map(|count| ("watch ended".to_owned(), count));
         state.faults.clone().into_iter().chain(ended).collect()
@@ -177,28 +183,28 @@ impl Network {
 
     /// Returns true if an event may be lost, because a fault hit the call that sent it.
     pub fn may_lack_events(&self) -> bool {
-        self.state().may_lack_events
+        self.state.lock().may_lack_events
     }
 
     /// Returns the highest number of calls in ten seconds.
     pub fn most_in_ten_seconds(&self) -> u64 {
-        self.state().most_in_ten_seconds
+        self.state.lock().most_in_ten_seconds
     }
 
     /// Returns the deletes without a UID precondition.
     pub fn deletes_without_uid(&self) -> Vec<String> {
-        self.state().deletes_without_uid.clone()
+        self.state.lock().deletes_without_uid.clone()
     }
 
     /// Returns the patches that succeeded without a change.
     pub fn writes_without_change(&self) -> Vec<String> {
-        self.state().writes_without_change.clone()
+        self.state.lock().writes_without_change.clone()
     }
 
     /// Waits until a fault has killed an operator. Returns all operators that faults have killed since the last call.
     pub async fn next_deaths(&self) -> BTreeSet<usize> {
         loop {
-            let dead = std::mem::take(&mut self.state().dead);
+            let dead = std::mem::take(&mut self.state.lock().dead);
             if !dead.is_empty() {
                 return dead;
             }
@@ -211,14 +217,14 @@ impl Network {
     pub(crate) fn current_call(&self) -> impl Fn() -> Option<Arc<CurrentCall>> + Send + 'static {
         let state = self.state.clone();
         move || {
-            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = state.lock();
             state.current_call.clone()
         }
     }
 
     /// Logs a call, and selects its fault.
     fn record(&self, call: &Call) -> Option<CallFault> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
         if state.ten_seconds.1 > MAX_RESPONSES_IN_TEN_SECONDS + state.allowed {
             fault = Some(CallFault::Lost);
@@ -258,10 +264,6 @@ impl Network {
             .note(format_args!("op{operator} {verb} {resource} {name}{fault_text}"));
         fault
     }
-
-    fn state(&self) -> MutexGuard<'_, NetworkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// An operator's connection to the API server.
@@ -298,7 +300,7 @@ impl Service<Request<Body>> for Connection {
         let (network, operator, dead) = (self.network.clone(), self.operator, self.dead.clone());
         let kill = move || {
             dead.store(true, Ordering::Relaxed);
-            network.state().dead.insert(operator);
+            network.state.lock().dead.insert(operator);
             network.operator_died.notify_one();
         };
         match fault {
@@ -338,7 +340,7 @@ impl PendingCall {
         let is_patch = call.verb == "patch";
         let is_watch = call.verb == "watch";
         let (delay, ends) = {
-            let mut state = network.state();
+            let mut state = network.state.lock();
             if call.verb == "delete" && uid.is_none() {
                 let deleted = format!("{} {}", call.resource, call.name);
                 state.deletes_without_uid.push(deleted);
@@ -352,7 +354,7 @@ impl PendingCall {
         };
         let version_before = is_patch.then(|| network.cluster.resource_version());
         let answer = endpoint.call(Request::from_parts(parts, Full::new(body))).await?;
-        let mut state = network.state();
+        let mut state = network.state.lock();
         let done = state.current_call.take();
         if version_before == Some(network.cluster.resource_version()) && answer.status().is_success() {
             state

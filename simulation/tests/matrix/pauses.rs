@@ -1,10 +1,11 @@
 //! The operator is paused, and continues with its old caches.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::PodFate::{Fails, Runs};
@@ -27,7 +28,7 @@ impl Switch {
 
     fn on(&self) {
         self.off.store(false, Ordering::Relaxed);
-        if let Some(waker) = self.waker.lock().unwrap().take() {
+        if let Some(waker) = self.waker.lock().take() {
             waker.wake();
         }
     }
@@ -44,7 +45,7 @@ impl Future for Switched {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if self.switch.off.load(Ordering::Relaxed) {
-            *self.switch.waker.lock().unwrap() = Some(context.waker().clone());
+            *self.switch.waker.lock() = Some(context.waker().clone());
             return Poll::Pending;
         }
         self.process.as_mut().poll(context)

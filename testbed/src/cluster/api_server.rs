@@ -1,13 +1,13 @@
 //! Stops, starts and pauses the API server.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::{Client, Config};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -21,7 +21,7 @@ use super::{WAIT_TIMEOUT, servers};
 pub(super) type Slot = Mutex<Option<Background>>;
 
 pub(super) fn lock(slot: &Slot) -> MutexGuard<'_, Option<Background>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+    slot.lock()
 }
 
 impl Own {

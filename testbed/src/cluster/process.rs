@@ -5,9 +5,10 @@ use std::io::{self, BufRead, BufReader, PipeReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -136,7 +137,7 @@ impl Shared {
         let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.pid), options));
         let _ = kill_process_group(self.pid, Signal::KILL);
         let status = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = self.running.lock();
             *running = false;
             child.wait()
         };
@@ -161,7 +162,7 @@ impl Shared {
     }
 
     fn signal(&self, signal: Signal) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         if *running {
             let _ = kill_process(self.pid, signal);
         }

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock},
 };
 
 use cel::extractors::This;
 use cel::objects::{Key, OptionalValue};
 use cel::{Context, Env, ExecutionError, Program, Value, extensions};
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
 use crate::object::{cause::Cause, json};
@@ -163,7 +164,7 @@ impl Rules {
     }
 
     fn compile(&self, text: &str) -> Compiled {
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         if let Some(known) = compiled.get(text) {
             return known.clone();
         }

@@ -1,9 +1,10 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use kube::{
     Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;
@@ -78,7 +79,6 @@ async fn an_observer_sees_each_change_when_it_is_stored() {
             assert_eq!(view.by_uid(stored.uid()).unwrap().name(), change.name());
         }
         log.lock()
-            .unwrap()
             .push(format!("{} {}", change.action().as_str(), change.name()));
     });
     maps(&client)
@@ -86,7 +86,7 @@ async fn an_observer_sees_each_change_when_it_is_stored() {
         .await
         .unwrap();
     maps(&client).delete("m", &DeleteParams::default()).await.unwrap();
-    assert_eq!(*seen.lock().unwrap(), ["ADDED m", "DELETED m"]);
+    assert_eq!(*seen.lock(), ["ADDED m", "DELETED m"]);
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -2,13 +2,15 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use futures::StreamExt;
 use kube::api::{DeleteParams, PostParams, WatchEvent, WatchParams};
+
+use parking_lot::Mutex;
 
 use super::custom::definition;
 use super::*;
@@ -23,14 +25,14 @@ struct Disk {
 
 impl Storage for Disk {
     fn load(&mut self) -> io::Result<Vec<(String, Vec<u8>)>> {
-        Ok(self.entries.lock().unwrap().clone().into_iter().collect())
+        Ok(self.entries.lock().clone().into_iter().collect())
     }
 
     fn commit(&mut self, changed: &[(String, Option<Vec<u8>>)]) -> io::Result<()> {
         if self.full.load(Ordering::Relaxed) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
-        let mut entries = self.entries.lock().unwrap();
+        let mut entries = self.entries.lock();
         for (key, value) in changed.iter().cloned() {
             match value {
                 Some(value) => entries.insert(key, value),
@@ -58,7 +60,7 @@ fn state(cluster: &Cluster) -> (u64, BTreeMap<String, String>) {
 }
 
 fn stored(disk: &Disk) -> BTreeMap<String, String> {
-    let entries = disk.entries.lock().unwrap();
+    let entries = disk.entries.lock();
     let texts = entries.iter().filter(|(key, _)| *key != "/");
     texts
         .map(|(key, value)| (key.clone(), String::from_utf8(value.clone()).unwrap()))
@@ -279,7 +281,7 @@ async fn a_later_cluster_continues_where_the_earlier_one_ended() {
 async fn damaged_entries_are_reported_and_unknown_kinds_stay() {
     let disk = Disk::default();
     on(&disk);
-    let entries = || disk.entries.lock().unwrap().clone();
+    let entries = || disk.entries.lock().clone();
     let whole = entries();
     for (key, value, problem) in [
         ("namespaces//default", &b"{\"object\":"[..], "is damaged: EOF"),
@@ -296,17 +298,16 @@ async fn damaged_entries_are_reported_and_unknown_kinds_stay() {
         ),
     ] {
         let damaged = disk.entries.clone();
-        damaged.lock().unwrap().insert(key.to_owned(), value.to_vec());
+        damaged.lock().insert(key.to_owned(), value.to_vec());
         let before = entries();
         let error = cluster().persist(disk.clone()).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
         assert_eq!(entries(), before, "nothing is lost");
-        *damaged.lock().unwrap() = whole.clone();
+        *damaged.lock() = whole.clone();
     }
     let unknown = b"{\"object\":{}}".to_vec();
     disk.entries
         .lock()
-        .unwrap()
         .insert("gadgets.example.com/default/g".to_owned(), unknown.clone());
     assert_eq!(cluster().persist(disk.clone()).unwrap(), 1);
     assert_eq!(entries()["gadgets.example.com/default/g"], unknown);

@@ -5,12 +5,13 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -115,7 +116,7 @@ impl Keeper {
 
     /// Logs missing permissions, each once.
     fn report_denied(&self, denied: &BTreeSet<&'static str>) {
-        let mut known = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.denied.lock();
         for permission in denied {
             if known.insert(permission) {
                 tracing::warn!(
@@ -139,7 +140,7 @@ impl Kept {
             Vec::new()
         });
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.tried = entries
                 .iter()
                 .filter_map(|entry| uid_of(&entry.file))
@@ -151,7 +152,7 @@ impl Kept {
     }
 
     fn add(&self, entry: Entry) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.entries.retain(|other| other.file != entry.file);
         state.entries.push(entry);
         drop(state);
@@ -160,7 +161,7 @@ impl Kept {
 
     fn remove_surplus(&self) {
         let removed = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let removed = self.limits.remove_surplus(&mut state.entries, Timestamp::now());
             let is_full = state.entries.len() >= self.limits.jobs;
             let oldest = state.entries.first().filter(|_| is_full).map(|entry| entry.at);
@@ -182,22 +183,17 @@ impl Kept {
     }
 
     fn report(&self, metrics: &Metrics) {
-        let state = self.state();
+        let state = self.state.lock();
         metrics.history_has(
             state.entries.len(),
             state.entries.iter().map(|entry| entry.bytes).sum(),
         );
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code that holds the lock can leave the state half-changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl FinishedJobs for Keeper {
     fn wants(&self, uid: &str, finished_at: Option<Timestamp>) -> bool {
-        let state = self.kept.state();
+        let state = self.kept.state.lock();
         let now = Timestamp::now();
         let ended = finished_at.unwrap_or(now);
         !state.tried.contains(uid) && !self.kept.limits.excludes(ended, state.removed, now)
@@ -207,7 +203,7 @@ impl FinishedJobs for Keeper {
         let uid = job.uid.clone();
         let is_added = self.queue.try_send(job).is_ok();
         if is_added {
-            let mut state = self.kept.state();
+            let mut state = self.kept.state.lock();
             if state.tried.len() >= state.entries.len() + MAX_FAILED {
                 let kept = state
                     .entries

@@ -1,9 +1,10 @@
 //! Reads the history of finished jobs, for the views.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use training_job_story::Story;
 
 use crate::exit::Failure;
@@ -102,8 +103,7 @@ impl HistoryArgs {
 impl History {
     /// Lists the finished jobs of a namespace, or of all.
     pub(super) fn list(&self, namespace: Option<&str>) -> anyhow::Result<Listed> {
-        // A list that panicked left a part of the catalog, which the next list completes.
-        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut catalog = self.catalog.lock();
         let listed = catalog.list(&self.path, namespace);
         listed.with_context(|| self.name())
     }

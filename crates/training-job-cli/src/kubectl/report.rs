@@ -150,7 +150,6 @@ pub(super) async fn story_of_stored(
     let parts = Parts {
         pods: true,
         events: true,
-        ..Parts::default()
     };
     let observed = observe(&connection.client, job, parts).await?;
     let lacks = |resource| format!("you are not allowed to list {resource}, so the story lacks them");

@@ -94,7 +94,6 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
     let parts = Parts {
         pods: true,
         events: true,
-        ..Parts::default()
     };
     let observed = arguments.view.observe(kinds, parts)?;
     let view = StatusView::new(&observed);

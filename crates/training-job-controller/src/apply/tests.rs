@@ -1,10 +1,11 @@
 //! The outcome of each call for a child, by the response: the table of `answers.rs`, and the order of calls.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use training_job::job::{ObjectKind, Settings};
 use training_job::plan::Dangling;
 
@@ -31,7 +32,7 @@ impl Server {
                     .await
                     .unwrap();
                 let body = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
-                record.lock().unwrap().push((format!("{method} {path}"), body));
+                record.lock().push((format!("{method} {path}"), body));
                 let response = http::Response::builder()
                     .status(code)
                     .body(Body::from(response.to_string().into_bytes()))
@@ -60,7 +61,7 @@ impl Server {
 
     /// Returns the requests, each as its method and its path after the namespace.
     fn requests(&self) -> Vec<String> {
-        let requests = self.requests.lock().unwrap();
+        let requests = self.requests.lock();
         let short = |line: &str| {
             line.replace("/namespaces/ns", "")
                 .replace("/api/v1/", "")
@@ -241,7 +242,7 @@ async fn only_an_adopted_service_gets_a_selector() {
         let wanted = json!({"metadata": {"labels": {"l": "1"}}, "spec": {"selector": {"s": "1"}}});
         let api = applier.api::<ObjectRecord>(kind);
         applier.patch_labels(&api, kind, &there, &wanted).await.unwrap();
-        let requests = server.requests.lock().unwrap();
+        let requests = server.requests.lock();
         let (_, patch) = &requests[0];
         assert_eq!(
             patch["metadata"],
@@ -288,7 +289,7 @@ async fn only_a_forced_deletion_has_no_grace_period() {
             ..Plan::default()
         };
         assert!(server.apply(&plan).await.failures.is_empty());
-        let requests = server.requests.lock().unwrap();
+        let requests = server.requests.lock();
         let (line, body) = &requests[0];
         assert_eq!(line, "DELETE /api/v1/namespaces/ns/pods/made");
         assert_eq!(body["gracePeriodSeconds"], grace);

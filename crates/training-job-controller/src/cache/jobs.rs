@@ -1,11 +1,12 @@
 //! The cache of the jobs of one kind.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use kube::Resource;
 
 use kube_follow::Version;
+use parking_lot::Mutex;
 use training_job::job::TrainingJob;
 
 use crate::metrics::{CountedJob, Metrics};
@@ -64,8 +65,7 @@ impl<J: TrainingJob> Cached<J> {
     fn get(&self) -> Option<Arc<StoredJob<J>>> {
         match &self.form {
             Form::Text { text, valid, decoded } => {
-                // The value is only ever replaced as a whole.
-                let mut decoded = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut decoded = decoded.lock();
                 if let Some(job) = decoded.upgrade() {
                     return Some(job);
                 }

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
@@ -23,7 +24,7 @@ pub(super) struct Namespaces(Mutex<BTreeSet<String>>);
 impl Namespaces {
     /// Returns the label of a namespace.
     pub(super) fn label(&self, namespace: &str) -> String {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if !known.contains(namespace) {
             if known.len() >= MAX_NAMESPACES {
                 return OTHER_NAMESPACES.to_owned();
@@ -57,7 +58,7 @@ pub(super) struct WaitTimes(Arc<Mutex<BTreeMap<Timestamp, usize>>>);
 
 impl WaitTimes {
     pub(super) fn add(&self, since: Timestamp) -> WaitingJob {
-        *self.lock().entry(since).or_default() += 1;
+        *self.0.lock().entry(since).or_default() += 1;
         WaitingJob {
             times: self.clone(),
             since,
@@ -66,13 +67,8 @@ impl WaitTimes {
 
     /// Returns the longest wait in seconds; 0 if no job waits.
     fn longest(&self, now: Timestamp) -> f64 {
-        let oldest = self.lock().first_key_value().map(|(since, _)| *since);
+        let oldest = self.0.lock().first_key_value().map(|(since, _)| *since);
         oldest.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
-        // Code that holds the lock cannot leave the map half-changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -85,7 +81,7 @@ pub(crate) struct WaitingJob {
 
 impl Drop for WaitingJob {
     fn drop(&mut self) {
-        let mut times = self.times.lock();
+        let mut times = self.times.0.lock();
         if let Some(count) = times.get_mut(&self.since) {
             *count -= 1;
             if *count == 0 {
@@ -143,6 +139,6 @@ mod tests {
         assert!((longest() - 60.0).abs() < f64::EPSILON);
         drop(second);
         assert!(longest().abs() < f64::EPSILON);
-        assert!(times.lock().is_empty());
+        assert!(times.0.lock().is_empty());
     }
 }

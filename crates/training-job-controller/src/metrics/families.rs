@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -212,8 +212,7 @@ impl Families {
     }
 
     pub(super) fn missing_crds(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // No code that holds the lock can leave the set half-changed.
-        self.missing_crds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.missing_crds.lock()
     }
 }
 

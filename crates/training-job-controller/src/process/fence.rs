@@ -6,11 +6,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use tower::{BoxError, Layer, Service};
 
 /// The layer, with its view of the lease.
@@ -55,17 +56,12 @@ impl Fence {
 
     /// Returns true if the server accepts requests about the lease, so that this process can lead or stand by.
     pub(super) fn is_standing_by(&self) -> bool {
-        self.lock().asked
+        self.0.state.lock().asked
     }
 
     /// Blocks writes until the lease is acquired again.
     pub(super) fn close(&self) {
-        self.lock().renewed = None;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // The state consists of two plain values.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().renewed = None;
     }
 
     fn is_about_lease(&self, path: &str) -> bool {
@@ -76,7 +72,7 @@ impl Fence {
         if method == Method::GET || self.is_about_lease(path) {
             return Ok(());
         }
-        let renewed = self.lock().renewed;
+        let renewed = self.0.state.lock().renewed;
         match renewed.is_some_and(|at| at.elapsed() < self.0.duration) {
             true => Ok(()),
             false => Err(NotLeading(self.0.duration)),
@@ -87,7 +83,7 @@ impl Fence {
         if !self.is_about_lease(path) {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         // Before the first election the lease does not exist.
         state.asked |= status.is_success() || status == StatusCode::NOT_FOUND;
         if method != Method::GET && status.is_success() {

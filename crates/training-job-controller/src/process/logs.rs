@@ -2,8 +2,9 @@
 //! reader that has stopped may keep a job from running.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -58,8 +59,7 @@ struct Lines;
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // A plain flag cannot be left half-changed.
-        let mut is_stuck = IS_STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_stuck = IS_STUCK.lock();
         let written = write_line(io::stderr(), line, &mut is_stuck);
         if written.is_err() {
             LOST.inc();

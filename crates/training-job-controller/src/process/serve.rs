@@ -1,11 +1,12 @@
 //! The main part of a process, between parsing its flags and its end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::Client;
 use kube_follow::Gate;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{DynKind, Operator, Options};
@@ -219,15 +220,15 @@ enum Leadership {
 impl State {
     fn stand_by(&self, fence: Fence) {
         self.metrics.stands_by();
-        *self.lock() = Leadership::Standby(fence);
+        *self.leadership.lock() = Leadership::Standby(fence);
     }
 
     fn lead(&self, ready: watch::Receiver<bool>) {
-        *self.lock() = Leadership::Leading(ready);
+        *self.leadership.lock() = Leadership::Leading(ready);
     }
 
     fn readiness(&self) -> Readiness {
-        let (role, unready) = match &*self.lock() {
+        let (role, unready) = match &*self.leadership.lock() {
             Leadership::Starting => ("starting", Some("starting")),
             Leadership::Standby(fence) if fence.is_standing_by() => ("standby", None),
             Leadership::Standby(_) => ("standby", Some("the lease has not been read yet")),
@@ -239,11 +240,6 @@ impl State {
             unready,
             missing_crds: self.metrics.operator.missing_crds(),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Leadership> {
-        // The value is only ever replaced as a whole.
-        self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

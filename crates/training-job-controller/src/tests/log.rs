@@ -1,7 +1,8 @@
 //! The log lines of a test.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::subscriber::DefaultGuard;
 
@@ -11,7 +12,7 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -36,7 +37,7 @@ impl Log {
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {
-        let bytes = self.0.lock().unwrap();
+        let bytes = self.0.lock();
         let lines = std::str::from_utf8(&bytes).unwrap().lines();
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }

@@ -1,10 +1,11 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::client::Body;
 use kube::{Client, Resource};
+use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ fn without_services(clock: Arc<FrozenClock>, deleted: Arc<Mutex<Vec<String>>>) -
             _ => (200, json!({"kind": "Status", "status": "Success"})),
         };
         if request.method() == "DELETE" {
-            deleted.lock().unwrap().push(name);
+            deleted.lock().push(name);
         }
         let answer = http::Response::builder()
             .status(code)
@@ -175,7 +176,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted
         bench.kind.reconcile(context, &key, waited).await;
         context.queue.done(&key);
     }
-    assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
+    assert_eq!(*deleted.lock(), ["job-worker-0", "job"]);
 }
 
 /// No call gets a response, so only as many of the hundred pods are rendered as calls may be in flight.

@@ -1,10 +1,11 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
 use kube_follow::{CallTimeout, Gate};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use training_job::plan::PlannedEvent;
@@ -30,12 +31,12 @@ impl Server {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (name, message) = (text(&event["metadata"]["name"]), text(&event["message"]));
         let is_lost = {
-            let mut lost = self.lost.lock().unwrap();
+            let mut lost = self.lost.lock();
             let is_lost = *lost > 0;
             *lost = lost.saturating_sub(1);
             is_lost.then_some(*lost)
         };
-        let mut stored = self.stored.lock().unwrap();
+        let mut stored = self.stored.lock();
         let is_known = stored.iter().any(|(other, ..)| *other == name);
         if !name.is_empty() && !is_known && is_lost.is_none_or(|number| number % 3 == 0) {
             stored.push((name, message, is_lost.is_none()));
@@ -52,7 +53,7 @@ impl Server {
 #[tokio::test(start_paused = true)]
 async fn events_wait_in_their_order_while_the_server_is_away_and_are_stored_once() {
     let (server, gate) = (Server::default(), Gate::default());
-    *server.lost.lock().unwrap() = 40;
+    *server.lost.lock() = 40;
     let inner = server.clone();
     let client = Client::new(
         tower::service_fn(move |request| inner.clone().answer(request)),
@@ -76,7 +77,7 @@ async fn events_wait_in_their_order_while_the_server_is_away_and_are_stored_once
         }
     };
     run.await;
-    let stored = server.stored.lock().unwrap();
+    let stored = server.stored.lock();
     let (answered, lost): (Vec<_>, Vec<_>) = stored.iter().partition(|(.., answered)| *answered);
     // The first eight are in flight together, in any order.
     let later: Vec<_> = answered.iter().map(|(_, message, _)| message).skip(5).collect();

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use http::Response;
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::model::Model;
@@ -45,10 +45,6 @@ impl Server {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerState> {
-        self.state.lock().expect("no panic while it is held")
-    }
-
     /// Waits until all responses were sent, and each resource was requested once more.
     pub(super) async fn all_responses_sent(&self) {
         self.exhausted.notified().await;
@@ -56,7 +52,7 @@ impl Server {
 
     /// Returns the number of responses of each resource that were not requested.
     pub(super) fn unused_responses(&self) -> BTreeMap<&'static str, usize> {
-        let state = self.state();
+        let state = self.state.lock();
         state
             .responses
             .iter()
@@ -66,13 +62,13 @@ impl Server {
 
     /// Takes the model of the expected contents of the caches.
     pub(super) fn take_model(&self) -> Model {
-        std::mem::take(&mut self.state().model)
+        std::mem::take(&mut self.state.lock().model)
     }
 
     /// Asserts that no resource was requested more often than a backoff of half a second allows. A list and its watch
     /// may follow each wait.
     pub(super) fn assert_backoff(&self, within: Duration) {
-        for (resource, times) in &self.state().requests {
+        for (resource, times) in &self.state.lock().requests {
             let most = 6.0 + 2.0 * within.as_secs_f64() / 0.5;
             assert!(
                 f64::from(*times) <= most,
@@ -102,7 +98,7 @@ impl Server {
     }
 
     fn next_response(&self, request: &ListOrWatch) -> Option<ScriptedResponse> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let ServerState {
             responses,
             requests,

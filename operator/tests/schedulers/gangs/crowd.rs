@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher::{self, Event, watcher};
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use training_operator_testing::usage::Usage;
@@ -33,7 +34,7 @@ impl Writes {
 
     /// Returns the sum of the writes to all groups, and the maximum of one group.
     fn counted(&self) -> (usize, usize) {
-        let counts = self.counts.lock().unwrap();
+        let counts = self.counts.lock();
         (
             counts.values().sum(),
             counts.values().max().copied().unwrap_or_default(),
@@ -61,7 +62,7 @@ async fn follow(groups: Api<DynamicObject>, counts: Arc<Mutex<BTreeMap<String, u
         );
         let before = known.insert(group.name_any(), content.clone());
         if before.is_some_and(|before| before != content) {
-            *counts.lock().unwrap().entry(group.name_any()).or_default() += 1;
+            *counts.lock().entry(group.name_any()).or_default() += 1;
         }
     }
 }

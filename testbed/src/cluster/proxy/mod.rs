@@ -15,9 +15,10 @@ pub use rule::{Fault, On, Planned, Reply};
 pub use watches::Frozen;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::Client;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -52,17 +53,13 @@ struct State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for a state of the proxy.
     async fn until<T>(&self, what: &str, mut look: impl FnMut(&State) -> Option<T>) -> T {
         let mut changes = self.changed.subscribe();
         let awaited = async {
             loop {
                 changes.mark_unchanged();
-                if let Some(found) = look(&self.lock()) {
+                if let Some(found) = look(&self.state.lock()) {
                     return found;
                 }
                 let _ = changes.changed().await;
@@ -78,7 +75,13 @@ impl Shared {
     }
 
     fn last_calls(&self) -> String {
-        let calls: Vec<_> = self.lock().calls.iter().map(RecordedCall::summary).collect();
+        let calls: Vec<_> = self
+            .state
+            .lock()
+            .calls
+            .iter()
+            .map(RecordedCall::summary)
+            .collect();
         tail(&calls.join("\n"))
     }
 }
@@ -138,24 +141,25 @@ impl Proxy {
     /// later rules do not count the call.
     pub fn fault(&self, on: On, fault: Fault) -> Planned {
         let rule = Arc::new(Rule::new(on, fault));
-        self.shared.lock().rules.push(Arc::clone(&rule));
+        self.shared.state.lock().rules.push(Arc::clone(&rule));
         Planned::new(rule, Arc::clone(&self.shared))
     }
 
     /// Removes all rules.
     pub fn heal(&self) {
-        let rules = std::mem::take(&mut self.shared.lock().rules);
+        let rules = std::mem::take(&mut self.shared.state.lock().rules);
         rules.iter().for_each(|rule| rule.lift());
     }
 
     /// Returns all calls so far, in the order of their arrival.
     pub fn calls(&self) -> Vec<RecordedCall> {
-        self.shared.lock().calls.clone()
+        self.shared.state.lock().calls.clone()
     }
 
     /// Returns the number of matching calls so far.
     pub fn count(&self, on: &On) -> usize {
         self.shared
+            .state
             .lock()
             .calls
             .iter()
@@ -205,6 +209,7 @@ impl Proxy {
     /// Returns the number of watches of a resource that have started so far.
     pub fn watches_begun(&self, resource: &str) -> usize {
         self.shared
+            .state
             .lock()
             .streams
             .iter()
@@ -213,7 +218,7 @@ impl Proxy {
     }
 
     fn streams(&self, resource: &str) -> Vec<Arc<Stream>> {
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         let wanted = |s: &&Arc<Stream>| (resource.is_empty() || s.resource == resource) && s.is_open();
         state.streams.iter().filter(wanted).cloned().collect()
     }

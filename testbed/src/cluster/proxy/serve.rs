@@ -63,7 +63,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<ApiRe
 }
 
 fn enter(shared: &Shared, mut call: RecordedCall) -> (usize, Option<Arc<Rule>>) {
-    let mut state = shared.lock();
+    let mut state = shared.state.lock();
     let rule = state.rules.iter().find(|rule| rule.takes(&call)).cloned();
     call.faulty = rule.is_some();
     state.calls.push(call);
@@ -166,7 +166,7 @@ impl Forward<'_> {
         for name in [CONNECTION, TRANSFER_ENCODING] {
             answer.headers_mut().remove(name);
         }
-        self.shared.lock().calls[self.number].code = Some(answer.status().as_u16());
+        self.shared.state.lock().calls[self.number].code = Some(answer.status().as_u16());
         self.shared.changed.send_replace(());
         Ok(answer)
     }
@@ -175,7 +175,7 @@ impl Forward<'_> {
     async fn whole(self, events: usize) -> Result<ApiResponse, BoxError> {
         let shared = self.shared;
         let (verb, resource) = {
-            let call = &shared.lock().calls[self.number];
+            let call = &shared.state.lock().calls[self.number];
             (call.verb, call.resource.clone())
         };
         let (head, body) = self.send().await?.into_parts();
@@ -186,7 +186,7 @@ impl Forward<'_> {
         let stream = Arc::new(Stream::new(&resource));
         let (to, from) = mpsc::channel(1);
         tokio::spawn(Arc::clone(&stream).carry(body, to, events));
-        shared.lock().streams.push(stream);
+        shared.state.lock().streams.push(stream);
         shared.changed.send_replace(());
         let parts = futures::stream::unfold(from, async |mut from| {
             let part: Part = from.recv().await?;

@@ -1,8 +1,8 @@
 //! An API stored in a map, behind the agent's own trait.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -112,14 +113,13 @@ impl Fake {
             name: name.to_owned(),
             selector: [("app".to_owned(), app.to_owned())].into(),
         };
-        self.objects.lock().unwrap().services.push(service);
+        self.objects.lock().services.push(service);
     }
 
     pub(super) fn config_map(&self, name: &str, key: &str, value: &str) {
         let entries = BTreeMap::from([(key.to_owned(), value.to_owned())]);
         self.objects
             .lock()
-            .unwrap()
             .config_refs
             .insert(ConfigRef::ConfigMap(name.to_owned()), entries);
     }
@@ -139,12 +139,12 @@ impl Fake {
 
     /// Deletes a pod without an event, so that only the next list shows it.
     pub(super) fn vanish(&self, name: &str) {
-        self.objects.lock().unwrap().pods.remove(name);
+        self.objects.lock().pods.remove(name);
         self.list();
     }
 
     fn list(&self) {
-        let pods: Vec<Pod> = self.objects.lock().unwrap().pods.values().cloned().collect();
+        let pods: Vec<Pod> = self.objects.lock().pods.values().cloned().collect();
         let listed = pods.into_iter().map(Event::Listed);
         for event in [Event::ListStarted]
             .into_iter()
@@ -164,21 +164,15 @@ impl Fake {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Pod> {
-        self.objects.lock().unwrap().pods.get(name).cloned()
+        self.objects.lock().pods.get(name).cloned()
     }
 
     pub(super) fn phases(&self, name: &str) -> Vec<String> {
-        self.objects
-            .lock()
-            .unwrap()
-            .phases
-            .get(name)
-            .cloned()
-            .unwrap_or_default()
+        self.objects.lock().phases.get(name).cloned().unwrap_or_default()
     }
 
     pub(super) fn nodes(&self) -> Vec<NodeObject> {
-        self.objects.lock().unwrap().nodes.clone()
+        self.objects.lock().nodes.clone()
     }
 
     /// Waits until the pod (or its absence) is as wanted.
@@ -210,11 +204,7 @@ impl Fake {
     }
 
     fn put(&self, pod: Pod, event: fn(Pod) -> Event<Pod>) {
-        self.objects
-            .lock()
-            .unwrap()
-            .pods
-            .insert(pod.name_any(), pod.clone());
+        self.objects.lock().pods.insert(pod.name_any(), pod.clone());
         let _ = self.events.send(event(pod));
         self.changed.send_replace(());
     }
@@ -249,7 +239,7 @@ impl PodApi for Fake {
         async move {
             let mut pod = self.write(at)?;
             {
-                let mut objects = self.objects.lock().unwrap();
+                let mut objects = self.objects.lock();
                 let phases = objects.phases.entry(at.name.clone()).or_default();
                 let phase = status.phase.clone().unwrap();
                 if phases.last() != Some(&phase) {
@@ -266,7 +256,7 @@ impl PodApi for Fake {
     fn delete<'a>(&'a self, at: &'a PodRef) -> ApiFuture<'a, ()> {
         async move {
             let pod = self.write(at)?;
-            self.objects.lock().unwrap().pods.remove(&at.name);
+            self.objects.lock().pods.remove(&at.name);
             let _ = self.events.send(Event::Deleted(pod));
             self.changed.send_replace(());
             Ok(())
@@ -276,7 +266,7 @@ impl PodApi for Fake {
 
     fn services<'a>(&'a self, _: &'a str, names: &'a BTreeSet<String>) -> ApiFuture<'a, Vec<ServiceRef>> {
         async move {
-            let services = self.objects.lock().unwrap().services.clone().into_iter();
+            let services = self.objects.lock().services.clone().into_iter();
             Ok(services.filter(|service| names.contains(&service.name)).collect())
         }
         .boxed()
@@ -287,12 +277,12 @@ impl PodApi for Fake {
         _: &'a str,
         store: &'a ConfigRef,
     ) -> ApiFuture<'a, Option<BTreeMap<String, String>>> {
-        async move { Ok(self.objects.lock().unwrap().config_refs.get(store).cloned()) }.boxed()
+        async move { Ok(self.objects.lock().config_refs.get(store).cloned()) }.boxed()
     }
 
     fn register<'a>(&'a self, node: &'a NodeObject) -> ApiFuture<'a, ()> {
         async move {
-            self.objects.lock().unwrap().nodes.push(node.clone());
+            self.objects.lock().nodes.push(node.clone());
             self.changed.send_replace(());
             Ok(())
         }
@@ -302,7 +292,7 @@ impl PodApi for Fake {
     fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()> {
         async move {
             let others = |other: &NodeObject| other.name_any() != node;
-            self.objects.lock().unwrap().nodes.retain(others);
+            self.objects.lock().nodes.retain(others);
             Ok(())
         }
         .boxed()
