@@ -106,7 +106,7 @@ impl Children {
             self.forgotten.insert(job.clone());
             self.drop_if_empty(&job);
         }
-        // Nothing reports the end of these pods, and nobody reads them again.
+        // No watch reports the end of these pods.
         let Tracker { entries, hidden, .. } = self.tracker(ChildKind::Pod);
         let is_of_job = |key: &&ObjectName| entries.get(*key).is_some_and(|entry| entry.owner.key() == job);
         let hidden: Vec<_> = hidden.iter().filter(is_of_job).cloned().collect();
