@@ -15,7 +15,7 @@ use crate::render;
 use super::draft::Draft;
 use super::failure::FailureCause;
 use super::notices;
-use super::observed::{NameHolder, PodRecord};
+use super::observed::{NameHolder, Phase, PodRecord};
 use super::reasons;
 use super::survey::{ObservedReplica, ObservedRole};
 use super::types::ObjectPatch;
@@ -64,8 +64,8 @@ pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (job, observed) = (draft.job, draft.observed);
     let mut not_ours = Vec::new();
     for role in &job.topology.roles {
-        let mut of_role = render::role_labels(job, role);
-        of_role.extend(render::gang_label(job, role));
+        let of_role = render::role_labels(job, role);
+        let group = render::gang_label(job, role);
         for replica in role.all() {
             let name = replica.pod_name();
             let Some(pod) = observed.pods.get(&name) else {
@@ -78,10 +78,15 @@ pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 continue;
             };
             let index = render::index_label(job, &replica);
-            let stays = !pod.deleting && draft.plan.delete.iter().all(|deletion| deletion.uid != pod.uid);
-            if stays && !pod.has_labels(of_role.iter().chain(&index)) {
+            // Only the scheduler reads it.
+            let group = group
+                .as_ref()
+                .filter(|_| pod.phase == Phase::Pending && !pod.scheduled);
+            let wanted = || of_role.iter().chain(&index).chain(group);
+            let goes = || draft.plan.delete.iter().any(|deletion| deletion.uid == pod.uid);
+            if !pod.deleting && !pod.has_labels(wanted()) && !goes() {
                 let mut object = ObjectKind::of::<Pod>().object(name, json!({}));
-                object.metadata.labels = Some(of_role.iter().cloned().chain(index).collect());
+                object.metadata.labels = Some(wanted().cloned().collect());
                 let uid = pod.uid.clone();
                 draft.plan.patch_objects.push(ObjectPatch { object, uid });
             }
