@@ -286,26 +286,28 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
             &wanted,
         )
         .await?;
-        Ok((jobs, denied))
+        Ok((jobs, denied, namespace.map(str::to_owned)))
     });
-    let is_read = read.is_ok();
-    let namespace = (!arguments.all_namespaces).then(|| namespace(&arguments.connection));
-    let listed = arguments.history.list(namespace.as_deref())?.unwrap_or_default();
-    let (jobs, denied) = match read {
+    let (jobs, denied, namespace, failure) = match read {
+        Ok((jobs, denied, namespace)) => (jobs, denied, namespace, None),
         Err(failure) if arguments.history.is_selected() => {
-            let cause = failure.to_string();
-            note(&format!(
-                "only the history is listed, because the cluster cannot be read: {}",
-                cause.trim_start_matches("error: ")
-            ));
-            Default::default()
+            let namespace = (!arguments.all_namespaces).then(|| namespace(&arguments.connection));
+            (Vec::new(), Vec::new(), namespace, Some(failure))
         }
-        read => read?,
+        Err(failure) => return Err(failure),
     };
+    let listed = arguments.history.list(namespace.as_deref())?.unwrap_or_default();
+    if let Some(failure) = &failure {
+        let cause = failure.to_string();
+        note(&format!(
+            "only the history is listed, because the cluster cannot be read: {}",
+            cause.trim_start_matches("error: ")
+        ));
+    }
     let now = Timestamp::now();
     let mut rows: Vec<JobRow> = jobs.iter().map(|job| JobRow::new(job, now)).collect();
     history::report_problems(&listed.problems);
-    rows.extend(deleted(&listed.jobs, &wanted, &rows, is_read, now));
+    rows.extend(deleted(&listed.jobs, &wanted, &rows, failure.is_none(), now));
     if arguments.finished {
         rows.retain(|row| matches!(&*row.state, "Succeeded" | "Failed"));
     }
