@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::kinds::{Family, Target};
-use crate::object::document::Document;
 
 /// Members that are maps. An empty map is left out; another empty object is kept.
 const MAPS: [&str; 9] = [
@@ -41,7 +40,7 @@ const MICRO_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", 
 const NO_QUANTITY: &str = "quantities must match the regular expression \
     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Returns a value as its type writes it.
+/// Decodes a value as its type, and encodes it again.
 type RoundTrip = fn(&Value) -> Result<Value, String>;
 
 fn round_trip<T: Serialize + for<'a> Deserialize<'a>>(value: &Value) -> Result<Value, String> {
@@ -57,8 +56,8 @@ fn prune_unknown(round_trip: RoundTrip, value: &mut Value, path: &str) -> Result
     Ok(unknown)
 }
 
-/// Returns the type of a built-in kind, if it is known.
-fn decoder(target: &Target) -> Option<RoundTrip> {
+/// Returns the round trip of a built-in kind, if its type is known.
+fn round_trip_of(target: &Target) -> Option<RoundTrip> {
     Some(match (target.kind.family, target.kind.kind.as_str()) {
         (Family::Pod, _) => round_trip::<Pod>,
         (Family::Service, _) => round_trip::<Service>,
@@ -90,11 +89,10 @@ fn is_kept(key: &str, member: &Value, of: &str) -> bool {
 ///
 /// The decoder's message for a member of the wrong type.
 pub(crate) fn decode(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
-    let Some(decoder) = decoder(target) else {
-        let metadata = body.get_mut("metadata");
-        return metadata.map_or_else(|| Ok(Vec::new()), decode_metadata_value);
+    let Some(round_trip) = round_trip_of(target) else {
+        return decode_metadata(body);
     };
-    let unknown = prune_unknown(decoder, body, "")?;
+    let unknown = prune_unknown(round_trip, body, "")?;
     tidy(body, "")?;
     Ok(unknown)
 }
@@ -105,16 +103,11 @@ pub(crate) fn decode_pod_status(status: &mut Value) -> Result<Vec<String>, Strin
 }
 
 /// Like [`decode`], for the metadata of an object of any kind.
-pub(crate) fn decode_metadata(body: &mut Document) -> Result<Vec<String>, String> {
-    body.edit(|body| {
-        body.get_mut("metadata")
-            .map_or_else(|| Ok(Vec::new()), decode_metadata_value)
-    })
-}
-
-/// Like [`decode`], for metadata alone.
-fn decode_metadata_value(metadata: &mut Value) -> Result<Vec<String>, String> {
-    prune_unknown(round_trip::<ObjectMeta>, metadata, "metadata")
+pub(crate) fn decode_metadata(body: &mut Value) -> Result<Vec<String>, String> {
+    match body.get_mut("metadata") {
+        Some(metadata) => prune_unknown(round_trip::<ObjectMeta>, metadata, "metadata"),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Removes the members that `known` does not have.

@@ -130,14 +130,14 @@ pub(crate) fn normalize(request: &Request, target: &Target, body: &mut Document)
 }
 
 fn normalize_custom(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
-    let mut unknown = decode::decode_metadata(body)?;
-    if let Some(schema) = target.schema() {
-        body.edit(|body| {
+    body.edit(|body| {
+        let mut unknown = decode::decode_metadata(body)?;
+        if let Some(schema) = target.schema() {
             unknown.extend(schema.prune(body));
             schema.set_defaults(body);
-        });
-    }
-    Ok(unknown)
+        }
+        Ok(unknown)
+    })
 }
 
 fn normalize_built_in(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
