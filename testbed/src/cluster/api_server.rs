@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::{Client, Config};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -20,17 +20,13 @@ use super::{WAIT_TIMEOUT, servers};
 /// A server that may be down.
 pub(super) type Slot = Mutex<Option<Background>>;
 
-pub(super) fn lock(slot: &Slot) -> MutexGuard<'_, Option<Background>> {
-    slot.lock()
-}
-
 impl Own {
     pub(super) fn launch_api_server(&self) -> Result<(), String> {
         let audit = self.options.audit.as_ref();
         let flags = &self.options.api_server_flags;
         let program = servers::api_server(&self.layout, self.directory.path(), audit, flags);
         let started = program.start(&self.directory).map_err(|e| e.to_string())?;
-        *lock(&self.api_server) = Some(started);
+        *self.api_server.lock() = Some(started);
         Ok(())
     }
 
@@ -43,7 +39,9 @@ impl Own {
             if self.etcd.ended().is_some() {
                 return Err(format!("etcd: {}", self.etcd.state()));
             }
-            let api_server = lock(&self.api_server)
+            let api_server = self
+                .api_server
+                .lock()
                 .as_ref()
                 .and_then(|s| s.ended().map(|_| s.state()));
             if let Some(state) = api_server {
@@ -55,7 +53,9 @@ impl Own {
             }
             sleep(Duration::from_millis(50)).await;
         }
-        let state = lock(&self.api_server)
+        let state = self
+            .api_server
+            .lock()
             .as_ref()
             .map_or_else(String::new, Background::state);
         Err(format!(
@@ -85,13 +85,13 @@ impl ControlPlane {
 
     /// Kills the API server. After a graceful stop it would serve for some more seconds.
     pub fn stop_api_server(&self) {
-        *lock(&self.own().api_server) = None;
+        *self.own().api_server.lock() = None;
     }
 
     /// Starts the API server with its previous port and data, and waits until it is ready.
     pub async fn start_api_server(&self) {
         let own = self.own();
-        assert!(lock(&own.api_server).is_none(), "the API server runs");
+        assert!(own.api_server.lock().is_none(), "the API server runs");
         own.launch_api_server().unwrap_or_else(|e| panic!("{e}"));
         own.ready().await.unwrap_or_else(|e| panic!("{e}"));
     }
@@ -140,13 +140,15 @@ impl ControlPlane {
     }
 
     fn signal_api_server(&self, signal: Signal) {
-        let server = lock(&self.own().api_server);
+        let server = self.own().api_server.lock();
         server.as_ref().expect("the API server runs").signal(signal);
     }
 
     /// Returns the log of the API server since its last start.
     pub fn api_server_log(&self) -> String {
-        lock(&self.own().api_server)
+        self.own()
+            .api_server
+            .lock()
             .as_ref()
             .map_or_else(String::new, Background::text)
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::access::{ADMIN, MANAGER, config, write, write_users};
-use super::api_server::{Slot, lock};
+use super::api_server::Slot;
 use super::audit::Audit;
 use super::binaries::{self, Binaries};
 use super::directory::Directory;
@@ -190,7 +190,7 @@ impl ControlPlane {
     /// restarted after kinds were added.
     pub(super) fn start_manager(&self) {
         let Some(own) = &self.own else { return };
-        let mut manager = lock(&own.manager);
+        let mut manager = own.manager.lock();
         *manager = None;
         let program = servers::controller_manager(&own.layout, &self.user(MANAGER));
         *manager = Some(
