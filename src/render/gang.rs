@@ -71,16 +71,23 @@ pub(super) fn join(
             mark(annotations, "scheduling.k8s.io/group-name", job);
             mark(annotations, "volcano.sh/task-spec", &role.slug);
         }
-        GangScheduler::Coscheduling(_) => mark(labels, labels::POD_GROUP, job),
+        GangScheduler::Coscheduling(_) => labels.extend(label_of(scheduler, job)),
+    }
+}
+
+/// Returns the label that makes a pod a member of the job's group, if the scheduler reads one.
+fn label_of(scheduler: &GangScheduler, job: &str) -> Option<(String, String)> {
+    match scheduler {
+        GangScheduler::Coscheduling(_) => Some((labels::POD_GROUP.to_owned(), job.to_owned())),
+        GangScheduler::Volcano => None,
     }
 }
 
 /// Returns the label that makes the pods of a role members of the group, if there is one.
 pub(crate) fn gang_label<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> Option<(String, String)> {
     let scheduler = job.topology.settings.gang_scheduler.as_ref();
-    let scheduler = scheduler.filter(|scheduler| matches!(scheduler, GangScheduler::Coscheduling(_)))?;
-    let is_member = scheduler.binds(role.template().spec.as_ref());
-    is_member.then(|| (labels::POD_GROUP.to_owned(), job.topology.job.to_owned()))
+    let scheduler = scheduler.filter(|scheduler| scheduler.binds(role.template().spec.as_ref()))?;
+    label_of(scheduler, job.topology.job)
 }
 
 /// Returns the PodGroup of a job with these members: a new one, or the wanted state of the existing one with the
