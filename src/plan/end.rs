@@ -216,7 +216,7 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) -> Option<Timestamp> {
         .into_iter()
         .filter(|service| !render::has_cluster_ip(service));
     let headless: BTreeSet<_> = headless.filter_map(|service| service.metadata.name).collect();
-    // A service that is no longer rendered, because its role is gone, may have a cluster IP.
+    // The services of a removed role are not rendered. They may have cluster IPs.
     let is_unused = |name: &String| match common == Some(name) {
         _ if !headless.contains(name) => !observed.pods.get(name).is_some_and(listens),
         _ if !stop_running => false,

@@ -23,8 +23,8 @@ use super::types::ObjectPatch;
 /// Time between two reads of a pod that no watch shows.
 const READ_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// Finds the pods without the label of the watch, which must be read by name: those of an active job, and all that are
-/// being deleted, because only a read shows that they are gone.
+/// Finds the pods without the label of the watch, which must be read by name. Of a job that has ended or is suspended, these
+/// are the pods that are being deleted: only a read shows that they are gone.
 pub(super) fn find_hidden<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let [operator, ..] = render::job_labels(draft.job);
     let is_active = !draft.status.is_finished() && !draft.job.policy.suspend;
@@ -78,7 +78,7 @@ pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 continue;
             };
             let index = render::index_label(job, &replica);
-            // Only the scheduler reads it.
+            // Only the scheduler reads the label of the group.
             let group = group
                 .as_ref()
                 .filter(|_| pod.phase == Phase::Pending && !pod.scheduled);

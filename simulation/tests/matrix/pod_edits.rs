@@ -71,7 +71,7 @@ async fn a_pod_without_its_label_is_found_while_others_change() {
     assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1);
 }
 
-/// Nothing but a read shows that such a pod is gone, and what must stay as long as pods run waits for that.
+/// Only a read shows that such a pod is gone. The objects that a job keeps while its pods run are deleted after that.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_pod_without_its_label_is_noticed() {
     let no_label = || json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});

@@ -257,8 +257,8 @@ impl PodRecord {
                     .map(|before| before.order),
             );
         }
-        // The kubelet's last deletion of a pod has no grace period, but was not the first. The API server gives it the
-        // time of the first request.
+        // The kubelet deletes a pod once more, without a grace period, to remove it. The API server keeps the time of the
+        // first request.
         if let Some(deletion) = &mut self.deletion
             && let Some(earlier) = before.and_then(|before| before.deletion)
         {

@@ -31,8 +31,8 @@ cause with its last log lines, metrics that the replicas printed (lines such as 
 events, the spec with its defaults, and warnings. It contains texts of logs and events, so read it before you send it.
 
 Pods that were replaced are known from the failures in the job's status and from events, which the API server keeps for
-an hour by default. An operator with --history keeps the stories of jobs that have finished. With --history,
-the report of a job that was deleted is its last story.
+an hour by default. An operator with --history keeps the stories of jobs that have finished. With --history, the report
+of a job that was deleted is its last story.
 
 Examples:
   {program} report train --output-file train.html

@@ -51,7 +51,7 @@ struct Tracker {
     lists: ListTracker,
     /// UIDs of the objects that this controller has deleted and that are not gone yet.
     deleted_here: BTreeSet<String>,
-    /// Objects that no watch shows.
+    /// Objects that no watch shows, because they lack the label. A read found them.
     hidden: BTreeSet<ObjectName>,
 }
 
