@@ -123,10 +123,11 @@ pub mod validate;
 
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, Check, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
-    HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport, Replica,
-    ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, nearest, roles_named,
+    Accelerator, Accelerators, AnyJob, Check, FailureTolerance, FieldError, FieldErrors, Framework,
+    GangScheduler, HostVolume, JobObject, Kind, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
+    Replica, ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    Schemas, SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, nearest,
+    roles_named,
 };
 #[doc(hidden)]
 pub use plan::{Plan, plan};

@@ -80,7 +80,7 @@ pub(crate) enum Command {
 
 /// Returns this program, for its help texts and its lease.
 pub(crate) fn program(kinds: &Kinds) -> Program {
-    let mut program = Program::new("training-operator").kinds(&kinds.dyn_kinds());
+    let mut program = Program::new("training-operator").kinds(&kinds.of_operator());
     program.version = Some(env!("CARGO_PKG_VERSION"));
     LEASE.clone_into(&mut program.lease);
     NAMESPACE.clone_into(&mut program.namespace);

@@ -36,10 +36,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
-    use training_job::Settings;
     use training_job::render::warnings;
-    use training_job::validate::manifest::{self, Schemas};
-    use training_job::validate::validate;
+    use training_job::validate::{manifest, validate_any};
+    use training_job::{Kind, Settings};
 
     fn case() -> Value {
         let documents = kube_manifest::parse(include_str!("../tests/cases/rich-template.yaml"));
@@ -99,7 +98,7 @@ mod tests {
         /// An object that passes the check also decodes. So error messages contain fields, and never Rust types.
         #[test]
         fn an_object_without_errors_decodes(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
-            static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
+            static KIND: LazyLock<Kind> = LazyLock::new(Kind::of::<MXJob>);
             let mut object = case();
             for (at, value) in changes {
                 let mut all = Vec::new();
@@ -111,7 +110,7 @@ mod tests {
                     object = case();
                 }
             }
-            match manifest::check::<MXJob>(&SCHEMAS, &object) {
+            match manifest::check(&KIND, &object) {
                 Ok(job) => {
                     prop_assert!(
                         keeps(&job.object, &object),
@@ -119,7 +118,7 @@ mod tests {
                         job.object
                     );
                     // Rendering and rules do not panic either, whatever is in the fields.
-                    prop_assert!(validate(&job.job, &Settings::default()).map(|job| warnings(&job)).is_ok());
+                    prop_assert!(validate_any(&KIND, &*job.job, &Settings::default()).map(|job| warnings(&job)).is_ok());
                 }
                 Err(errors) => prop_assert!(errors.iter().all(|e| !e.path.is_empty()), "{errors}"),
             }

@@ -8,7 +8,7 @@ use kube_schema::names;
 use serde_json::json;
 
 use crate::api::labels::OPERATOR_NAME;
-use crate::job::{Framework, RoleDefinition, RoleSource, TrainingJob};
+use crate::job::{Framework, Kind, RoleDefinition, RoleSource};
 
 /// An error in the declarations of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +22,22 @@ pub struct DefinitionError {
     pub remedy: String,
 }
 
+/// A contradiction in the declarations of a kind.
+pub(super) struct Mistake {
+    problem: String,
+    remedy: &'static str,
+}
+
+impl Mistake {
+    pub(super) fn of(self, kind: &Kind) -> DefinitionError {
+        DefinitionError {
+            kind: kind.name().to_owned(),
+            problem: self.problem,
+            remedy: self.remedy.to_owned(),
+        }
+    }
+}
+
 /// The shape of a kind's replica specs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -31,22 +47,21 @@ pub(super) enum Shape {
     List,
 }
 
-fn error<J: TrainingJob, T>(problem: String, remedy: &str) -> Result<T, DefinitionError> {
-    Err(DefinitionError {
-        kind: J::kind(&()).into_owned(),
-        problem,
-        remedy: remedy.to_owned(),
-    })
+fn error<T>(problem: String, remedy: &'static str) -> Result<T, Mistake> {
+    Err(Mistake { problem, remedy })
 }
 
-/// Checks [`TrainingJob::FRAMEWORK`] by itself. This takes much less time than the whole [`definition`](super::definition).
+/// Checks the framework of a kind by itself. This takes much less time than the whole [`definition`](super::definition).
 ///
 /// # Errors
 /// The declarations contradict each other, or the API server would reject them.
-pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
-    let framework = J::FRAMEWORK;
+pub fn check_framework(kind: &Kind) -> Result<(), DefinitionError> {
+    framework(&kind.framework).map_err(|mistake| mistake.of(kind))
+}
+
+fn framework(framework: &Framework) -> Result<(), Mistake> {
     if names::label_value(framework.controller).is_some() || framework.controller.is_empty() {
-        return error::<J, _>(
+        return error(
             format!(
                 "controller {:?} must be a valid value of label {OPERATOR_NAME}",
                 framework.controller
@@ -61,13 +76,13 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     });
     if names::subdomain(prefix).is_some() || is_reserved {
-        return error::<J, _>(
+        return error(
             format!("key prefix {prefix:?} must be a DNS name outside of kubernetes.io and k8s.io"),
             "pass a domain such as \"farm.example.com\" to Framework::key_prefix",
         );
     }
     if !framework.main_container.is_empty() && names::label_1123(framework.main_container).is_some() {
-        return error::<J, _>(
+        return error(
             format!(
                 "container {:?} must be a valid container name",
                 framework.main_container
@@ -76,7 +91,7 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
         );
     }
     if !framework.port_name.is_empty() && !is_port(framework.port_name, framework.port) {
-        return error::<J, _>(
+        return error(
             format!(
                 "port {:?} {} must have a valid name and number",
                 framework.port_name, framework.port
@@ -85,10 +100,10 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
         );
     }
     for role in framework.roles {
-        check_container_of::<J>(role)?;
+        check_container_of(role)?;
     }
     if framework.roles.is_empty() {
-        return error::<J, _>(
+        return error(
             "must have at least one role".to_owned(),
             "pass the field of the replica specs and its roles to Framework::roles",
         );
@@ -100,7 +115,7 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             ("", "ConfigMap" | "Secret")
         );
         if !is_mountable || names::label_1123(mount.name).is_some() || !mount.path.starts_with('/') {
-            return error::<J, _>(
+            return error(
                 format!(
                     "{} {:?} cannot be mounted at {:?}",
                     object.kind.kind, mount.name, mount.path
@@ -112,21 +127,21 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
     if let Some(scaled) = framework.scaled_role
         && (framework.role_key.is_some() || !framework.roles.iter().any(|role| role.name == scaled))
     {
-        return error::<J, _>(
+        return error(
             format!("scaled role {scaled:?} must be a role in a map of replica specs"),
             "pass the name of a role to Framework::scales, and declare a map with Framework::roles",
         );
     }
     let has_entries = framework.entries().next().is_some();
     if has_entries == framework.roles_field.is_empty() {
-        return error::<J, _>(
+        return error(
             "must have a field for the roles without a field of their own, and only for these".to_owned(),
             "declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
         );
     }
     for (n, role) in framework.roles.iter().enumerate() {
         if !role.source.is_open() && names::label_1035(&role.slug()).is_some() {
-            return error::<J, _>(
+            return error(
                 format!("role {:?} must be usable in the name of a service", role.name),
                 "use letters and digits, starting with a letter",
             );
@@ -135,7 +150,7 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             .iter()
             .any(|other| other.slug() == role.slug())
         {
-            return error::<J, _>(
+            return error(
                 format!("duplicate role {} (case is ignored)", role.name),
                 "remove one of them",
             );
@@ -145,25 +160,25 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
         if let Some(field) = field
             && (field == framework.roles_field || framework.roles[..n].iter().any(is_same))
         {
-            return error::<J, _>(
+            return error(
                 format!("field {field:?} of role {} must be its own", role.name),
                 "give each role a field of its own, or declare one class of roles",
             );
         }
-        if let Some(first) = role.starts_after.iter().find(|first| !is_role(&framework, first)) {
-            return error::<J, _>(
+        if let Some(first) = role.starts_after.iter().find(|first| !is_role(framework, first)) {
+            return error(
                 format!("role {} starts after {first}, which is not a role", role.name),
                 "pass names of roles to RoleDefinition::starts_after",
             );
         }
-        if waits_for_itself(&framework, role) {
-            return error::<J, _>(
+        if waits_for_itself(framework, role) {
+            return error(
                 format!("role {} starts after itself", role.name),
                 "break the circle of RoleDefinition::starts_after",
             );
         }
         if role.min > role.max {
-            return error::<J, _>(
+            return error(
                 format!(
                     "role {} has a minimum of {} and a maximum of {} replicas",
                     role.name, role.min, role.max
@@ -176,9 +191,9 @@ pub fn check_framework<J: TrainingJob>() -> Result<(), DefinitionError> {
 }
 
 /// Checks the container and the ports that a role has of its own.
-fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), DefinitionError> {
+fn check_container_of(role: &RoleDefinition) -> Result<(), Mistake> {
     if let Some(name) = role.container.filter(|name| names::label_1123(name).is_some()) {
-        return error::<J, _>(
+        return error(
             format!(
                 "container {name:?} of role {} must be a valid container name",
                 role.name
@@ -197,7 +212,7 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
                 .next()
                 .is_some_and(|end| end.parse::<u32>().is_ok()))
     {
-        return error::<J, _>(
+        return error(
             format!(
                 "service {name:?} of role {} must be a valid name of its only replica's service",
                 role.name
@@ -207,7 +222,7 @@ fn check_container_of<J: TrainingJob>(role: &RoleDefinition) -> Result<(), Defin
     }
     let mut ports = role.ports.into_iter().flatten();
     if let Some((name, number)) = ports.find(|(name, number)| !is_port(name, *number)) {
-        return error::<J, _>(
+        return error(
             format!(
                 "port {name:?} {number} of role {} must have a valid name and number",
                 role.name
@@ -243,18 +258,18 @@ fn waits_for_itself(framework: &Framework, role: &RoleDefinition) -> bool {
 }
 
 /// Returns the shape of the replica specs in a version's schema.
-pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, DefinitionError> {
-    let field = J::FRAMEWORK.roles_field;
+pub(super) fn shape(root: &JSONSchemaProps, framework: &Framework) -> Result<Shape, Mistake> {
+    let field = framework.roles_field;
     let spec = root.properties.as_ref().and_then(|p| p.get("spec"));
     let Some(fields) = spec.and_then(|spec| spec.properties.as_ref()) else {
-        return error::<J, _>(
+        return error(
             "the schema must have a spec with fields".to_owned(),
             "derive the resource from a struct with #[kube(...)] and JsonSchema",
         );
     };
     let Some(specs) = fields.get(field) else {
         let known: Vec<_> = fields.keys().map(String::as_str).collect();
-        return error::<J, _>(
+        return error(
             format!("spec must have the field {field:?} (has {})", known.join(", ")),
             "pass the field's name as in YAML to Framework::roles",
         );
@@ -263,14 +278,14 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
         (Some(JSONSchemaPropsOrBool::Schema(role)), _) => (Shape::Map, role),
         (_, Some(JSONSchemaPropsOrArray::Schema(role))) => (Shape::List, role),
         _ => {
-            return error::<J, _>(
+            return error(
                 format!("spec.{field} must be a map or a list"),
                 "make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",
             );
         }
     };
-    if (shape == Shape::List) != J::FRAMEWORK.role_key.is_some() {
-        return error::<J, _>(
+    if (shape == Shape::List) != framework.role_key.is_some() {
+        return error(
             format!(
                 "spec.{field} is a {}",
                 if shape == Shape::List { "list" } else { "map" }
@@ -278,18 +293,18 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
             "declare a map with Framework::roles and a list with Framework::roles_in_list",
         );
     }
-    replica_spec::<J>(field, entry)?;
-    if let Some(key) = J::FRAMEWORK.role_key {
-        role_key::<J>(field, key, entry)?;
+    replica_spec(field, entry)?;
+    if let Some(key) = framework.role_key {
+        role_key(field, key, entry)?;
     }
     Ok(shape)
 }
 
 /// Returns the schema of the entries of the list or map `spec.<field>`.
-pub(super) fn entries_of<'s, J: TrainingJob>(
+pub(super) fn entries_of<'s>(
     spec: &'s mut JSONSchemaProps,
     field: &str,
-) -> Result<&'s mut JSONSchemaProps, DefinitionError> {
+) -> Result<&'s mut JSONSchemaProps, Mistake> {
     let field_schema = spec.properties.as_mut().and_then(|fields| fields.get_mut(field));
     let entries =
         field_schema.and_then(
@@ -301,7 +316,7 @@ pub(super) fn entries_of<'s, J: TrainingJob>(
         );
     match entries {
         Some(entries) => Ok(entries),
-        None => error::<J, _>(
+        None => error(
             format!("spec must have a list or map {field:?}, whose entries have a rule"),
             "pass the field's name as in YAML to Rule::each",
         ),
@@ -309,15 +324,12 @@ pub(super) fn entries_of<'s, J: TrainingJob>(
 }
 
 /// Checks that a role's own field is in the spec and has the declared shape.
-pub(super) fn own_field<J: TrainingJob>(
-    spec: &JSONSchemaProps,
-    definition: &RoleDefinition,
-) -> Result<(), DefinitionError> {
+pub(super) fn own_field(spec: &JSONSchemaProps, definition: &RoleDefinition) -> Result<(), Mistake> {
     let Some(field) = definition.source.field() else {
         return Ok(());
     };
     let Some(specs) = spec.properties.as_ref().and_then(|fields| fields.get(field)) else {
-        return error::<J, _>(
+        return error(
             format!("spec must have the field {field:?} of role {}", definition.name),
             "pass the field's name as in YAML to RoleDefinition::in_field, in_map or in_list",
         );
@@ -330,23 +342,23 @@ pub(super) fn own_field<J: TrainingJob>(
         _ => (Some(specs), "replica spec"),
     };
     let Some(entry) = entry else {
-        return error::<J, _>(
+        return error(
             format!("spec.{field} must be a {shape}"),
             "use RoleDefinition::in_field for a replica spec, in_map for a map, and in_list for a list",
         );
     };
-    replica_spec::<J>(field, entry)?;
+    replica_spec(field, entry)?;
     if let RoleSource::List { key, .. } = definition.source {
-        role_key::<J>(field, key, entry)?;
+        role_key(field, key, entry)?;
     }
     Ok(())
 }
 
 /// Checks that the entries of a list have the field that names their role.
-fn role_key<J: TrainingJob>(field: &str, key: &str, entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
+fn role_key(field: &str, key: &str, entry: &JSONSchemaProps) -> Result<(), Mistake> {
     match entry.properties.as_ref().is_some_and(|p| p.contains_key(key)) {
         true => Ok(()),
-        false => error::<J, _>(
+        false => error(
             format!("the entries of spec.{field} must have the field {key:?}, which names their role"),
             "pass the field's name as in YAML",
         ),
@@ -354,14 +366,14 @@ fn role_key<J: TrainingJob>(field: &str, key: &str, entry: &JSONSchemaProps) -> 
 }
 
 /// Checks the schema of the replica specs in `spec.<field>`.
-fn replica_spec<J: TrainingJob>(field: &str, entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
+fn replica_spec(field: &str, entry: &JSONSchemaProps) -> Result<(), Mistake> {
     match entry
         .properties
         .as_ref()
         .is_some_and(|p| p.contains_key("template"))
     {
         true => Ok(()),
-        false => error::<J, _>(
+        false => error(
             format!("the replica specs in spec.{field} must have the field \"template\""),
             "make them api::ReplicaSpec, or give them its fields",
         ),
@@ -370,25 +382,25 @@ fn replica_spec<J: TrainingJob>(field: &str, entry: &JSONSchemaProps) -> Result<
 
 /// Checks that an unset number of replicas means the schema's default. `entry` is the schema of the entries of a map of
 /// replica specs.
-pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
-    let field = J::FRAMEWORK.roles_field;
+pub(super) fn default_replicas(kind: &Kind, entry: &JSONSchemaProps) -> Result<(), Mistake> {
+    let field = kind.framework.roles_field;
     let replicas = entry.properties.as_ref().and_then(|p| p.get("replicas"));
     let Some(default) = replicas.and_then(|replicas| replicas.default.as_ref()?.0.as_i64()) else {
         return Ok(());
     };
-    for role in J::FRAMEWORK.entries() {
+    for role in kind.framework.entries() {
         let job = json!({
-            "apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": {"name": "job"},
+            "apiVersion": kind.resource.api_version, "kind": kind.name(), "metadata": {"name": "job"},
             "spec": {field: {role.name: {"template": {}}}},
         });
         // A spec that requires more fields than these is not checked.
-        let Ok(job) = J::deserialize(&job) else { continue };
+        let Ok(job) = kind.decode(&job) else { continue };
         let specs = job.replica_specs();
         let meant = specs
             .iter()
             .filter_map(|(_, spec)| Some(i64::from(spec?.replicas.unwrap_or(1))));
         if let Some(meant) = meant.into_iter().find(|meant| *meant != default) {
-            return error::<J, _>(
+            return error(
                 format!(
                     "a {} without a number of replicas has {meant}, but its definition fills in {default}",
                     role.name

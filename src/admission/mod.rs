@@ -23,7 +23,7 @@ pub use manifest::{manifest, size_warning};
 
 use std::collections::BTreeMap;
 
-use check::Shape;
+use check::{Mistake, Shape};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceSubresourceScale, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -34,7 +34,7 @@ use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
 use crate::job::rule::list;
-use crate::job::{RoleSource, Rule, TrainingJob};
+use crate::job::{Kind, RoleSource, Rule, TrainingJob};
 
 /// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job
 /// with unknown roles would be their number instead of their names.
@@ -49,25 +49,34 @@ const MAX_ROLE_NAME: i64 = MAX_LABEL_CHARS as i64;
 /// # Errors
 /// If the declarations of the kind do not fit together, or do not fit its resource.
 pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, DefinitionError> {
-    let mut definition = J::definition();
-    check_framework::<J>()?;
+    definition_of(&Kind::of::<J>())
+}
+
+/// Returns the same for a kind as a value.
+///
+/// # Errors
+/// If the declarations of the kind do not fit together, or do not fit its resource.
+pub fn definition_of(kind: &Kind) -> Result<CustomResourceDefinition, DefinitionError> {
+    let mut definition = kind.definition_without_rules();
+    check_framework(kind)?;
+    let framework = &kind.framework;
     let categories = definition.spec.names.categories.get_or_insert_default();
-    let category = J::FRAMEWORK.category;
+    let category = framework.category;
     if !categories.iter().any(|other| other == category) {
         categories.push(category.to_owned());
     }
     for version in &mut definition.spec.versions {
-        if let Some(role) = J::FRAMEWORK.scaled_role {
-            version.subresources.get_or_insert_default().scale = Some(scale(J::FRAMEWORK.roles_field, role));
+        if let Some(role) = framework.scaled_role {
+            version.subresources.get_or_insert_default().scale = Some(scale(framework.roles_field, role));
         }
         let schema = version
             .schema
             .as_mut()
             .and_then(|s| s.open_api_v3_schema.as_mut());
         if let Some(root) = schema {
-            add_rules::<J>(root)?;
+            add_rules(root, kind).map_err(|mistake| mistake.of(kind))?;
             drop_defaults(root);
-            if !J::FRAMEWORK.waits_for_readiness() {
+            if !framework.waits_for_readiness() {
                 drop_readiness(root);
             }
         }
@@ -85,20 +94,20 @@ fn scale(field: &str, role: &str) -> CustomResourceSubresourceScale {
     }
 }
 
-fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), DefinitionError> {
-    let framework = J::FRAMEWORK;
+fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
+    let framework = &kind.framework;
     let shape = match framework.roles_field {
         "" => None,
-        _ => Some(check::shape::<J>(root)?),
+        _ => Some(check::shape(root, framework)?),
     };
-    roles::on_object(root, &framework);
+    roles::on_object(root, framework);
     let named_by_role =
         !framework.names_replicas && framework.roles.iter().all(|role| role.service.is_none());
     if shape == Some(Shape::Map) && named_by_role && framework.has_services() {
-        roles::on_name_lengths(root, &framework);
+        roles::on_name_lengths(root, framework);
     }
     if !framework.names_replicas {
-        role_fields::on_name_lengths(root, &framework);
+        role_fields::on_name_lengths(root, framework);
     }
     let Some(spec) = property(root, "spec") else {
         return Ok(());
@@ -119,32 +128,31 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
             format!("!({any})")
         }
     };
-    let checks = J::checks().into_iter();
-    for rule in checks.filter_map(|check| check.rule(&framework)) {
+    for rule in kind.checks().iter().filter_map(|check| check.rule(framework)) {
         match rule.entries {
             // As in validation, which calls the hooks only for jobs with valid roles.
             None => add(spec, rule.unless(&no_replica)),
-            Some(field) => add(check::entries_of::<J>(spec, field)?, rule),
+            Some(field) => add(check::entries_of(spec, field)?, rule),
         }
     }
     keep_layout(spec);
     keep_manager(spec);
-    policies::on_spec(spec, &J::kind(&()), &framework);
+    policies::on_spec(spec, kind.name(), framework);
     for definition in framework.roles {
-        check::own_field::<J>(spec, definition)?;
-        role_fields::on_spec(spec, definition, &framework);
+        check::own_field(spec, definition)?;
+        role_fields::on_spec(spec, definition, framework);
     }
-    role_fields::on_names_of_two_fields(spec, &framework);
+    role_fields::on_names_of_two_fields(spec, framework);
     let (Some(shape), Some(specs)) = (shape, property(spec, field)) else {
         return Ok(());
     };
-    roles::on_specs(specs, &J::kind(&()), &framework);
+    roles::on_specs(specs, kind.name(), framework);
     let role = match shape {
         Shape::Map => {
             specs.max_properties.get_or_insert(MAX_ROLES);
             match &mut specs.additional_properties {
                 Some(JSONSchemaPropsOrBool::Schema(role)) => {
-                    check::default_replicas::<J>(role)?;
+                    check::default_replicas(kind, role)?;
                     Some(role)
                 }
                 _ => None,
@@ -170,9 +178,9 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         } else {
             ""
         };
-        roles::on_role(role, container, &framework);
+        roles::on_role(role, container, framework);
         if let Some(template) = property(role, "template") {
-            template::tighten(template, container, &framework);
+            template::tighten(template, container, framework);
         }
     }
     Ok(())

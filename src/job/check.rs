@@ -1,11 +1,11 @@
 //! Checks of a job, each declared once: validation makes them, and the API server by a rule with the same message.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::fmt::Debug;
 
 use super::errors::{FieldErrors, joined};
-use super::per_kind::PerKind;
 use super::rule::any_with_replicas;
-use super::{Framework, Rule, Topology, TrainingJob};
+use super::{AnyJob, Framework, Rule, Topology, TrainingJob};
 
 /// A check of a job, with the text of its error.
 ///
@@ -162,25 +162,24 @@ impl<J> Check<J> {
         });
         self
     }
+}
 
-    /// Returns the checks of a kind. They are built for its first job and then cached, because their texts and their CEL
-    /// take longer than the checks themselves.
-    pub(crate) fn all() -> Arc<Vec<Self>>
-    where
-        J: TrainingJob,
-    {
-        static ALL: PerKind = PerKind::new();
-        ALL.get::<J, _>(J::checks)
-    }
-
+/// A check of the jobs of one kind.
+pub(crate) trait AnyCheck: Debug + Send + Sync {
     /// Adds the errors of a job.
-    pub(crate) fn find(
-        &self,
-        framework: &Framework,
-        job: &J,
-        topology: &Topology<'_>,
-        errors: &mut FieldErrors,
-    ) {
+    fn find(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors);
+
+    /// Returns the check as a rule, unless it depends on an entry and on the spec.
+    fn rule(&self, framework: &Framework) -> Option<Rule>;
+}
+
+impl<J: TrainingJob> AnyCheck for Check<J> {
+    fn find(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
+        let framework = job.framework();
+        // A kind checks only its own jobs.
+        let Some(job) = (job as &dyn Any).downcast_ref::<J>() else {
+            return;
+        };
         if self.condition.as_ref().is_some_and(|c| !(c.applies)(job)) {
             return;
         }
@@ -208,28 +207,27 @@ impl<J> Check<J> {
         }
     }
 
-    /// Returns the check as a rule, unless it depends on an entry and on the spec.
-    pub(crate) fn rule(self, framework: &Framework) -> Option<Rule> {
+    fn rule(&self, framework: &Framework) -> Option<Rule> {
         let condition = self.condition.as_ref().map(|condition| &condition.cel);
         let message = joined(&self.problem, &self.remedy);
         let unless = |expression: String| match condition {
             Some(condition) => format!("!({condition}) || {expression}"),
             None => expression,
         };
-        Some(match self.test {
+        Some(match &self.test {
             Test::Roles { roles, replicas } => {
-                let rule = Rule::new(unless(has_replicas(framework, &roles, replicas)), message);
+                let rule = Rule::new(unless(has_replicas(framework, roles, *replicas)), message);
                 match framework.roles_field {
                     "" => rule,
                     field => rule.at(field),
                 }
             }
-            Test::Field { field, cel, .. } => Rule::new(unless(cel), message).at(&field),
+            Test::Field { field, cel, .. } => Rule::new(unless(cel.clone()), message).at(field),
             Test::Entries { list, field, cel, .. } => match condition {
-                None => Rule::new(cel, message).each(list).at(&field),
+                None => Rule::new(cel.clone(), message).each(list).at(field),
                 Some(_) => return None,
             },
-            Test::Server(rule) => rule,
+            Test::Server(rule) => rule.clone(),
         })
     }
 }

@@ -5,6 +5,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `mod.rs` | [`TrainingJob`], the trait |
+//! | `any_job.rs`, `kind.rs`, `schemas.rs` | [`AnyJob`], [`Kind`]: a job and a kind whose Rust type is erased. The rest of the library takes these |
 //! | `framework.rs` | [`Framework`] and [`RoleDefinition`]: names, numbers and roles of a kind |
 //! | `role_specs.rs` | [`RoleSpecs`]: the replica specs of a job |
 //! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: the roles and replicas of a job |
@@ -16,23 +17,26 @@
 //! | `settings.rs`, `accelerators.rs`, `gang_scheduler.rs` | [`Settings`]: the settings of the operator |
 
 mod accelerators;
+mod any_job;
 mod check;
 pub(crate) mod errors;
 mod framework;
 mod gang_scheduler;
 mod hook;
+mod kind;
 mod milestone;
 mod nearest;
 mod objects;
-mod per_kind;
 mod replicas;
 mod role_specs;
 pub(crate) mod rule;
+mod schemas;
 mod settings;
 mod shared_environment;
 mod topology;
 
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
+pub use any_job::AnyJob;
 pub use check::Check;
 pub(crate) use errors::Complaint;
 pub use errors::{FieldError, FieldErrors};
@@ -41,18 +45,19 @@ pub use gang_scheduler::GangScheduler;
 pub(crate) use hook::hook;
 #[doc(hidden)]
 pub use hook::take_panicked_hook;
+pub use kind::Kind;
 pub use milestone::Milestone;
 pub use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
-pub(crate) use per_kind::PerKind;
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
 pub(crate) use role_specs::RoleSpec;
 pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
+pub(crate) use schemas::SchemaVersion;
+pub use schemas::Schemas;
 pub use settings::Settings;
 pub(crate) use shared_environment::SharedEnvironment;
-pub use shared_environment::object_kinds;
 pub(crate) use topology::SharedTexts;
 pub use topology::{Replica, ReplicaNames, Role, Topology};
 

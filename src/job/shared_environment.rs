@@ -14,20 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, EnvVar};
 use serde_json::json;
 
-use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob, hook};
+use super::{AnyJob, JobObject, ObjectDefinition, ObjectKind, Replica, Topology};
 
 /// Minimum length of a prefix, in bytes, that is moved to the ConfigMap.
 const MIN_PREFIX_BYTES: usize = 1_024;
 
 /// Maximum total length of a ConfigMap's entries in bytes: the API server's own limit.
 const MAX_DATA_BYTES: usize = 1 << 20;
-
-/// Returns the kinds of the objects that jobs of the kind `J` may have beside pods and services: those that it declares,
-/// and the ConfigMap of [compact](crate::api::Layout::Compact) jobs.
-pub fn object_kinds<J: TrainingJob>() -> Vec<ObjectKind> {
-    let declared = J::FRAMEWORK.objects.iter().map(|definition| definition.kind);
-    declared.chain([SharedEnvironment::OBJECT.kind]).collect()
-}
 
 /// The common part of the environments of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +40,7 @@ impl SharedEnvironment {
     ///
     /// The first and the last replica of each role serve as samples. A pod whose value lacks the common prefix keeps
     /// its whole environment.
-    pub(crate) fn of<J: TrainingJob>(job: &J, topology: &Topology<'_>) -> Option<Self> {
+    pub(crate) fn of(job: &dyn AnyJob, topology: &Topology<'_>) -> Option<Self> {
         let samples = topology
             .roles
             .iter()
@@ -56,7 +49,7 @@ impl SharedEnvironment {
                 let indexes = BTreeSet::from([0, role.replicas - 1]);
                 indexes
                     .into_iter()
-                    .map(|index| hook("env", || job.env(topology, &Replica { role, index })))
+                    .map(|index| job.env(topology, &Replica { role, index }))
             });
         let prefixes = common(samples);
         let name = format!("{}{:016x}", name_prefix(topology), hash(&prefixes));

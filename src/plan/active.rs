@@ -1,14 +1,14 @@
 //! Plans an active job, which is neither finished nor suspended: survey, verdict, consequences.
 
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
-use crate::job::{Milestone, Replica, Replicas, RoleReplicas, TrainingJob, hook};
+use crate::job::{Milestone, Replica, Replicas, RoleReplicas};
 
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, RestartLimit, Restarts};
 use super::{children, end, gang, notices, objects, progress, reasons, recovery, relabel, resize};
 
-pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn plan_active(draft: &mut Draft<'_>) {
     let job = draft.job;
     draft.waits = gang::waits(draft);
     if draft.waits_for_first_turn() {
@@ -70,7 +70,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Sets Running to False if no replica runs any more: all have lost their pods or nodes, and no restart is due.
-fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>) {
+fn stop_running(draft: &mut Draft<'_>, states: &Replicas<'_>) {
     let runs = |role: &RoleReplicas<'_>| role.running() > 0;
     if draft.status.is(ConditionType::Running) && !states.roles().iter().any(runs) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::False);
@@ -78,14 +78,14 @@ fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>)
     }
 }
 
-fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn wait_for_deadline(draft: &mut Draft<'_>) {
     if let Some(at) = draft.deadline() {
         draft.plan.requeue_at(at, "activeDeadlineSeconds");
     }
 }
 
 /// Records the restarts in the status. The next plan, made from the stored status, deletes the outdated pods.
-fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
+fn restart(draft: &mut Draft<'_>, restarts: &Restarts<'_, '_>) {
     let counted = restarts.scopes.iter();
     let counted = counted.filter(|failed| failed.limit == Some(RestartLimit::Job));
     let count = i32::try_from(counted.count()).unwrap_or(i32::MAX);
@@ -113,7 +113,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
             reasons::RESTARTING,
             &milestone,
         );
-        let message = hook("message", || draft.job.job.message(&milestone));
+        let message = draft.job.job.message(&milestone);
         draft.event(true, reasons::RESTARTING, message);
     }
     if restarts
@@ -127,7 +127,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
 }
 
 /// Counts the replicas after a restart. The pods of the earlier attempt are outdated now and are not counted.
-fn count_after_restart<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn count_after_restart(draft: &mut Draft<'_>) {
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after, draft.observed));
     draft.count_pending_as_active();
@@ -135,7 +135,7 @@ fn count_after_restart<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Returns the number by which the attempt of the restarted scope must rise so that all its pods are outdated: 1, or more
 /// if the status was lost and the pods have later attempts than the status.
-fn attempts_to_skip<J: TrainingJob>(draft: &Draft<'_, J>, failed: &FailedReplica<'_, '_>) -> i32 {
+fn attempts_to_skip(draft: &Draft<'_>, failed: &FailedReplica<'_, '_>) -> i32 {
     let restarts = |replica: &Replica<'_>| match failed.scope {
         RestartScope::Job => true,
         RestartScope::Role => replica.role.name() == failed.replica.role.name(),

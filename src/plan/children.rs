@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
-use crate::job::{Replica, TrainingJob, hook};
+use crate::job::Replica;
 use crate::render;
 
 use super::draft::Draft;
@@ -18,11 +18,7 @@ use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec. Nothing is created while the
 /// job waits in the queue of a gang scheduler, or lacks an object that its pods may need (`has_objects` is false).
-pub(super) fn reconcile<J: TrainingJob>(
-    draft: &mut Draft<'_, J>,
-    survey: &[ObservedRole<'_>],
-    has_objects: bool,
-) {
+pub(super) fn reconcile(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>], has_objects: bool) {
     delete_surplus(draft);
     delete_outdated(draft, survey);
     if !draft.waits && has_objects {
@@ -33,7 +29,7 @@ pub(super) fn reconcile<J: TrainingJob>(
 
 /// Deletes the job's children that belong to no replica: after scaling down, or created by hand. Names decide,
 /// because labels can be edited.
-fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn delete_surplus(draft: &mut Draft<'_>) {
     let (topology, observed) = (&draft.job.topology, draft.observed);
     let pods = observed
         .pods
@@ -53,7 +49,7 @@ fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         .extend(services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid)));
 }
 
-fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
+fn delete_outdated(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
     for observed in survey.iter().flat_map(|r| &r.replicas) {
         if let ObservedReplica::Outdated(pod) = observed
             && !pod.deleting
@@ -66,7 +62,7 @@ fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedR
     }
 }
 
-fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn create_services(draft: &mut Draft<'_>) {
     let (job, observed) = (draft.job, draft.observed);
     let missing = render::services(job, |name| !observed.services.contains_key(name));
     draft.plan.create_services.extend(missing);
@@ -75,7 +71,7 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod
 /// that came earlier would join a cluster that is about to end. If the whole job restarts, surplus pods must be gone
 /// as well, because they would reach the new pods under the old names.
-fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
+fn create_pods(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
     let is_leaving =
         |s: &ObservedReplica| matches!(s, ObservedReplica::Outdated(_) | ObservedReplica::Stopping(_));
     let leaving = |r: &&ObservedRole<'_>| r.replicas.iter().any(is_leaving);
@@ -100,9 +96,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
         if (role_may || of_role.scope != RestartScope::Replica) && leaving(&of_role) {
             continue;
         }
-        let first = hook("starts_after", || {
-            draft.job.job.starts_after(topology, of_role.role)
-        });
+        let first = draft.job.job.starts_after(topology, of_role.role);
         let must_be_ready = of_role.role.definition.waits_for_readiness;
         let started = |replica: &ObservedReplica| has_started(replica, must_be_ready);
         let is_due =
@@ -130,7 +124,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<
 }
 
 /// Delays the next attempt of replicas whose attempts keep failing, and adds a notice.
-fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i32) {
+fn pause(draft: &mut Draft<'_>, until: Timestamp, failures: i32) {
     draft.plan.requeue_at(until, "a pause between restarts");
     let mut notices = draft.plan.notices.iter();
     if !notices.any(|notice| notice.reason == reasons::RESTART_BACK_OFF) {

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::labels;
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
-use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas, TrainingJob, hook};
+use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas};
 use crate::render;
 use crate::validate::ValidJob;
 
@@ -17,8 +17,8 @@ use super::types::{Plan, PlannedEvent, StatusChange};
 use super::waiting;
 
 /// A plan under construction, with the next status of the job.
-pub(super) struct Draft<'a, J> {
-    pub(super) job: &'a ValidJob<'a, J>,
+pub(super) struct Draft<'a> {
+    pub(super) job: &'a ValidJob<'a>,
     pub(super) observed: &'a Observed,
     /// The current time in whole seconds, as in a stored status. With fractions, each comparison with the stored status
     /// would find a difference.
@@ -36,8 +36,8 @@ pub(super) struct Draft<'a, J> {
     pub(super) plan: Plan,
 }
 
-impl<'a, J: TrainingJob> Draft<'a, J> {
-    pub(super) fn new(job: &'a ValidJob<'a, J>, observed: &'a Observed, now: Timestamp) -> Self {
+impl<'a> Draft<'a> {
+    pub(super) fn new(job: &'a ValidJob<'a>, observed: &'a Observed, now: Timestamp) -> Self {
         let old = job.job.status().cloned().unwrap_or_default();
         let exact_now = now;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -77,13 +77,13 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         reason: &str,
         milestone: &Milestone<'_>,
     ) -> bool {
-        let reason = format!("{}{reason}", J::kind(&()));
-        let message = hook("message", || self.job.job.message(milestone));
+        let reason = format!("{}{reason}", self.job.job.kind());
+        let message = self.job.job.message(milestone);
         conditions::set(&mut self.status, type_, value, &reason, message, at)
     }
 
     pub(super) fn event(&mut self, warning: bool, reason: &str, message: String) {
-        let reason = format!("{}{reason}", J::kind(&()));
+        let reason = format!("{}{reason}", self.job.job.kind());
         self.plan.events.push(PlannedEvent {
             warning,
             reason,
@@ -119,16 +119,17 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
 
     pub(super) fn count(&mut self, states: &Replicas<'_>) {
         let job = self.job;
+        let framework = job.job.framework();
         let counts = states.roles().iter().map(|role| {
             let count = |state| i32::try_from(role.count(state)).unwrap_or(i32::MAX);
             let status = ReplicaStatus {
                 active: i32::try_from(role.running()).unwrap_or(i32::MAX),
                 succeeded: count(ReplicaState::Succeeded),
                 failed: count(ReplicaState::Failed),
-                ready: J::FRAMEWORK
+                ready: framework
                     .waits_for_readiness()
                     .then(|| count(ReplicaState::Ready)),
-                selector: J::FRAMEWORK.scaled_role.map(|_| render::selector(job, role.role)),
+                selector: framework.scaled_role.map(|_| render::selector(job, role.role)),
             };
             (role.role.name().to_owned(), status)
         });

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
-use crate::job::{Milestone, Role, TrainingJob, hook};
+use crate::job::{Milestone, Role};
 use crate::render;
 
 use super::draft::Draft;
@@ -19,22 +19,22 @@ use super::relabel;
 use super::ttl;
 use super::types::{ChildKind, Deletion};
 
-pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn succeed(draft: &mut Draft<'_>) {
     draft.set(
         ConditionType::Succeeded,
         ConditionStatus::True,
         reasons::SUCCEEDED,
         &Milestone::Succeeded,
     );
-    let message = hook("message", || draft.job.job.message(&Milestone::Succeeded));
+    let message = draft.job.job.message(&Milestone::Succeeded);
     draft.event(false, reasons::SUCCEEDED, message);
     draft.status.set_failure(None);
     mark_ended(draft);
 }
 
 /// Fails the job. `limit` describes the limit of restarts that the failure exceeded, if any.
-pub(super) fn fail<J: TrainingJob>(
-    draft: &mut Draft<'_, J>,
+pub(super) fn fail(
+    draft: &mut Draft<'_>,
     milestone: &Milestone<'_>,
     record: FailureRecord,
     limit: Option<&str>,
@@ -52,7 +52,7 @@ pub(super) fn fail<J: TrainingJob>(
         reasons::FAILED,
         milestone,
     );
-    let message = hook("message", || draft.job.job.message(milestone));
+    let message = draft.job.job.message(milestone);
     draft.event(true, reasons::FAILED, format!("{message} ({cause})"));
     mark_ended(draft);
 }
@@ -91,7 +91,7 @@ fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
     }
 }
 
-fn mark_ended<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn mark_ended(draft: &mut Draft<'_>) {
     draft.status.completion_time = Some(Time(draft.now));
     settle_counts(draft);
 }
@@ -99,7 +99,7 @@ fn mark_ended<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Sets the final counts. Replicas whose pods are about to be deleted are not active. In a job that has succeeded, replicas
 /// that still run count as succeeded under any clean-up policy. The Go operator counts in the same way
 /// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait until all replicas of a role have succeeded.
-fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn settle_counts(draft: &mut Draft<'_>) {
     let succeeded = draft.status.is(ConditionType::Succeeded);
     let stop_running = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
     let roles = &draft.job.topology.roles;
@@ -146,7 +146,7 @@ pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
 }
 
 /// Plans a finished job: clean-up and time to live. Nothing is created, and the result never changes.
-pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn plan_finished(draft: &mut Draft<'_>) {
     fill_completion_time(&mut draft.status, draft.now);
     settle_counts(draft);
     let works_until = clean_up(draft);
@@ -162,7 +162,7 @@ pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Returns the time until which containers beside the framework's may continue in replicas that have ended, if that is
 /// in the future: the grace period after the end of the job, or the job's deadline if that is earlier.
-fn sidecars_end_at<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
+fn sidecars_end_at(draft: &Draft<'_>) -> Option<Timestamp> {
     let policy = &draft.job.policy;
     let ended = draft.status.completion_time.as_ref()?.0;
     let grace = SignedDuration::from_secs(policy.sidecar_grace_seconds);
@@ -184,7 +184,7 @@ pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
 }
 
 /// Plans the clean-up. Returns the end of the grace period of sidecars if a pod is kept because of them.
-fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) -> Option<Timestamp> {
+fn clean_up(draft: &mut Draft<'_>) -> Option<Timestamp> {
     let policy = draft.job.policy.clean_pods.clone();
     let stop_running = must_stop_running(policy.clone(), &draft.status);
     let sidecars_end_at = sidecars_end_at(draft);

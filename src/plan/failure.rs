@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::observed::{ContainerRecord, PodRecord, Termination};
 use super::{reasons, start_failure};
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
-use crate::job::TrainingJob;
-use crate::job::{Replica, Role, hook};
+use crate::job::AnyJob;
+use crate::job::{Replica, Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
@@ -176,7 +176,7 @@ impl Failure {
     }
 
     /// Returns the consequence of the failure under the restart policy of its role.
-    pub(super) fn consequence<J: TrainingJob>(&self, job: &J, role: &Role<'_>) -> Consequence {
+    pub(super) fn consequence(&self, job: &dyn AnyJob, role: &Role<'_>) -> Consequence {
         match (self.cause, &role.restart_policy) {
             // No process is to blame for a lost pod, and the kubelet has already decided on a restart in place.
             (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
@@ -191,11 +191,11 @@ impl Failure {
     }
 
     /// Returns true if a retry may succeed after this exit code. The code of a container that never ran is the runtime's.
-    fn is_retryable<J: TrainingJob>(&self, job: &J, role: &Role<'_>, code: i32) -> bool {
+    fn is_retryable(&self, job: &dyn AnyJob, role: &Role<'_>, code: i32) -> bool {
         let record = &self.record;
         match start_failure::never_ran(&record.reason) {
             true => !start_failure::is_of_command(&record.message),
-            false => hook("is_retryable", || job.is_retryable(role, code, &record.reason)),
+            false => job.is_retryable(role, code, &record.reason),
         }
     }
 

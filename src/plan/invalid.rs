@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobStatus};
-use crate::job::TrainingJob;
 
 use super::draft::Draft;
 use super::observed::Observed;
@@ -84,8 +83,8 @@ pub fn invalid(
 }
 
 /// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.
-pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let reason = format!("{}{FAILED_VALIDATION}", J::kind(&()));
+pub(super) fn recover(draft: &mut Draft<'_>) {
+    let reason = format!("{}{FAILED_VALIDATION}", draft.job.job.kind());
     let failed = draft.status.condition(ConditionType::Failed);
     if draft.status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
         conditions::remove(&mut draft.status, ConditionType::Failed);

@@ -1,7 +1,6 @@
 //! Rejects a change of the layout of a job whose pods run.
 
 use crate::api::Layout;
-use crate::job::TrainingJob;
 use crate::validate::{ValidJob, annotations, common_service_name};
 
 use super::observed::Observed;
@@ -9,7 +8,7 @@ use super::observed::Observed;
 /// Returns the error of a job whose pods were created for the other layout. They find each other by names that the new
 /// layout does not have. The API server rejects an edit of the field, but the annotation that stands for it can be
 /// edited.
-pub(super) fn change<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed) -> Option<String> {
+pub(super) fn change(job: &ValidJob<'_>, observed: &Observed) -> Option<String> {
     let status = job.job.status();
     if job.policy.suspend || status.is_some_and(|status| status.is_finished()) {
         return None;

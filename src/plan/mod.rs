@@ -41,7 +41,6 @@ mod waiting;
 
 use jiff::Timestamp;
 
-use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
@@ -58,7 +57,7 @@ use observed::Observed;
 /// Returns the plan for a job.
 ///
 /// `now` may be any time. If the clock jumps, time limits apply early or late; there is no other consequence.
-pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Timestamp) -> Plan {
+pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
     // The garbage collector deletes the children of a job that is being deleted.
     if job.job.meta().deletion_timestamp.is_some() || job.policy.is_for_another_controller {
         return Plan::default();
@@ -69,7 +68,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
             job.policy.ttl_seconds,
         );
         return invalid(
-            &J::kind(&()),
+            &job.job.kind(),
             job.topology.job,
             &status,
             ttl,

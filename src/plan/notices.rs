@@ -5,7 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::observed::{ContainerKind, ContainerRecord, GATED, Phase, PodRecord};
 use crate::api::CleanPodPolicy;
 use crate::job::Role;
-use crate::job::TrainingJob;
 use crate::render::{self, accelerators::additions};
 
 use super::draft::Draft;
@@ -28,7 +27,7 @@ const MAX_UNPROCESSED_TIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
 /// The Go operator sends one for each pod in every reconcile.
-pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn add(draft: &mut Draft<'_>) {
     let topology = &draft.job.topology;
     let mut notices: Vec<(PlannedEvent, usize)> = Vec::new();
     for replica in topology.all() {
@@ -78,7 +77,7 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Adds a notice for pods whose framework container has ended while another container still runs.
-pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn add_lingering(draft: &mut Draft<'_>) {
     let seconds = draft.job.policy.sidecar_grace_seconds;
     let bound = match draft.job.policy.clean_pods {
         CleanPodPolicy::Running => format!(" for at most {seconds} s after the end of the job"),
@@ -111,7 +110,7 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Adds notices for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes pods by
 /// force if the operator's settings allow it and no finalizer holds them, because force removes no finalizer.
-pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn add_stuck(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let force_after = draft.job.topology.settings.force_delete_after;
     let force_after = force_after.and_then(|after| SignedDuration::try_from(after).ok());
@@ -198,7 +197,7 @@ fn held_by_finalizers(pod: &PodRecord, since: Timestamp) -> String {
 
 /// Adds a notice for pods that have had a node for long, whose containers have not started, and whose status gives no
 /// reason.
-fn add_slow<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn add_slow(draft: &mut Draft<'_>) {
     let mut slow = Vec::new();
     for pod in draft.observed.pods.values().filter(|pod| !pod.deleting) {
         let Some(since) = pod.scheduled_at.filter(|_| is_silent(pod)) else {
@@ -237,7 +236,7 @@ fn is_silent(pod: &PodRecord) -> bool {
 
 /// Adds notices for pods that no scheduler has processed, and for pods that are held back by scheduling gates for
 /// long.
-fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn add_without_node(draft: &mut Draft<'_>) {
     let (mut unseen, mut gated) = (Vec::new(), Vec::new());
     for replica in draft.job.topology.all() {
         let Some(pod) = draft
@@ -284,7 +283,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Adds a notice for services and other objects that still exist long after their deletion. No object can be created
 /// under such a name.
-fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn add_stuck_objects(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let services = observed.services.values();
     let services = services.map(|service| (ChildKind::Service.noun(), &service.name, service.deletion));
@@ -315,7 +314,7 @@ fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Adds a notice about one pod and the number of other pods with the same problem.
-pub(super) fn push<J>(draft: &mut Draft<'_, J>, reason: &str, mut message: String, others: usize) {
+pub(super) fn push(draft: &mut Draft<'_>, reason: &str, mut message: String, others: usize) {
     message += &same_problem(others);
     draft.plan.notices.push(PlannedEvent {
         warning: true,
@@ -343,7 +342,7 @@ fn sets_restart_policy(role: &Role<'_>) -> bool {
 }
 
 /// Returns, by role, the fields that the job sets itself and that accelerators would add otherwise.
-fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
+fn kept_from_accelerators(draft: &Draft<'_>) -> Vec<String> {
     let topology = &draft.job.topology;
     let accelerators = &topology.settings.accelerators;
     if accelerators.is_empty() {
@@ -359,7 +358,7 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
 }
 
 /// Returns true if any pod of the job is missing or pending.
-pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+pub(super) fn starts(draft: &Draft<'_>) -> bool {
     let topology = &draft.job.topology;
     let mut names = topology.all().map(|r| r.pod_name());
     names.any(|name| {

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::job::{
-    JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment, TrainingJob,
-};
+use crate::job::{JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment};
 use crate::render;
 use crate::validate::ValidJob;
 
@@ -17,12 +15,9 @@ use super::types::{ChildKind, Dangling, Deletion, ObjectPatch};
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
 /// Of these only the existence is observed, so their content counts as up to date.
-pub(super) fn without_job_objects<'o, J: TrainingJob>(
-    job: &ValidJob<'_, J>,
-    observed: &'o Observed,
-) -> Cow<'o, Observed> {
+pub(super) fn without_job_objects<'o>(job: &ValidJob<'_>, observed: &'o Observed) -> Cow<'o, Observed> {
     let is_object = |d: &ObjectDefinition| matches!(d.kind.into(), ChildKind::Object(_));
-    if J::FRAMEWORK.objects.iter().all(is_object) {
+    if job.job.framework().objects.iter().all(is_object) {
         return Cow::Borrowed(observed);
     }
     let nobody = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
@@ -55,7 +50,7 @@ pub(super) fn without_job_objects<'o, J: TrainingJob>(
 /// Returns true if services and pods may be created in this plan, because no object waits for another one.
 ///
 /// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
-pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) -> bool {
+pub(super) fn reconcile(draft: &mut Draft<'_>, replicas: &Replicas<'_>) -> bool {
     let mut group = gang::group(draft, replicas);
     gang::nudge_scheduler(draft, group.as_mut());
     let mut wanted: Vec<_> = group.into_iter().collect();
@@ -98,8 +93,8 @@ pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Rep
 /// Removes from `wanted` the objects that refer to a missing object, and returns each with its missing referents.
 /// Otherwise they would refer to an object of another owner under that name, such as a Role that the job does not
 /// control.
-fn remove_without_referents<J: TrainingJob>(
-    draft: &Draft<'_, J>,
+fn remove_without_referents(
+    draft: &Draft<'_>,
     wanted: &mut Vec<JobObject>,
 ) -> Vec<(JobObject, Vec<(ChildKind, String)>)> {
     let is_there = |o: &JobObject| record_of(draft.observed, o).is_some_and(|record| !record.deleting);
@@ -108,7 +103,13 @@ fn remove_without_referents<J: TrainingJob>(
         .map(|object| (object.kind, object.name().to_owned()))
         .collect();
     let referents = |object: &JobObject| -> Vec<(ChildKind, String)> {
-        let definitions = J::FRAMEWORK.objects.iter().filter(|d| d.kind == object.kind);
+        let definitions = draft
+            .job
+            .job
+            .framework()
+            .objects
+            .iter()
+            .filter(|d| d.kind == object.kind);
         let kinds: Vec<ObjectKind> = definitions.flat_map(|d| d.refers_to).copied().collect();
         let missing = missing.iter().filter(|(kind, _)| kinds.contains(kind));
         missing
@@ -133,16 +134,17 @@ fn record_of<'o>(observed: &'o Observed, object: &JobObject) -> Option<&'o Arc<O
 
 /// Plans the patches and deletes of objects of a suspended or finished job. Nothing is created. Objects that stay are
 /// brought up to date. Other objects are deleted once no pod runs, or immediately if their kind is optional.
-pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn end(draft: &mut Draft<'_>) {
     if draft.observed.objects.values().all(|records| records.is_empty()) {
         return;
     }
     let topology = &draft.job.topology;
+    let framework = draft.job.job.framework();
     let stays = |kind, name: &str| {
         let is_this = |d: &ObjectDefinition| d.kind == kind;
         match SharedEnvironment::is_owned_name(topology, kind, name) {
             true => !SharedEnvironment::OBJECT.while_active,
-            false => J::FRAMEWORK.objects.iter().any(|d| is_this(d) && !d.while_active),
+            false => framework.objects.iter().any(|d| is_this(d) && !d.while_active),
         }
     };
     let survey = survey(draft.job, &draft.status, draft.observed);
@@ -154,7 +156,7 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         all.iter().any(|(k, n)| *k == kind && n == name) && !wanted.iter().any(is_this)
     };
     let is_calm = draft.observed.pods.values().all(|pod| pod.is_terminal());
-    let is_optional = |kind| J::FRAMEWORK.objects.iter().any(|d| d.kind == kind && d.optional);
+    let is_optional = |kind| framework.objects.iter().any(|d| d.kind == kind && d.optional);
     let is_kept = |kind, name: &str| stays(kind, name) || !is_calm && !is_optional(kind);
     let kept = wanted.iter().filter(|o| is_kept(o.kind, o.name())).cloned();
     let kept: Vec<_> = kept.collect();
@@ -165,7 +167,7 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Plans patches of the existing objects that differ from the wanted ones.
-fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
+fn patch(draft: &mut Draft<'_>, wanted: &[JobObject]) {
     // The shared object never changes, because its name depends on its content.
     let is_shared = |object: &JobObject| {
         SharedEnvironment::is_owned_name(&draft.job.topology, object.kind, object.name())
@@ -182,7 +184,7 @@ fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
     }
 }
 
-fn delete_unless<J: TrainingJob>(draft: &mut Draft<'_, J>, stays: impl Fn(ObjectKind, &str) -> bool) {
+fn delete_unless(draft: &mut Draft<'_>, stays: impl Fn(ObjectKind, &str) -> bool) {
     for (kind, records) in &draft.observed.objects {
         let goes = records.values().filter(|r| !r.deleting && !stays(*kind, &r.name));
         let kind = ChildKind::from(*kind);

@@ -9,7 +9,7 @@ use super::recovery;
 use super::survey::{ObservedReplica, Survey};
 
 /// Records the results of the survey in the status.
-pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
+pub(super) fn record(draft: &mut Draft<'_>, survey: &Survey<'_>) {
     draft
         .status
         .recovery
@@ -24,7 +24,7 @@ pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
 }
 
 /// Records which replicas have started and which have completed.
-fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
+fn record_progress(draft: &mut Draft<'_>, survey: &Survey<'_>) {
     let remembered = &mut draft.status.recovery;
     for of_role in &survey.roles {
         let name = of_role.role.name();

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use crate::job::{ObjectKind, Replica, TrainingJob};
+use crate::job::{ObjectKind, Replica};
 use crate::render;
 
 use super::draft::Draft;
@@ -25,7 +25,7 @@ const READ_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// Finds the pods without the label of the watch, which must be read by name. Of a job that has ended or is suspended, these
 /// are the pods that are being deleted: only a read shows that they are gone.
-pub(super) fn find_hidden<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn find_hidden(draft: &mut Draft<'_>) {
     let [operator, ..] = render::job_labels(draft.job);
     let is_active = !draft.status.is_finished() && !draft.job.policy.suspend;
     let is_hidden = |pod: &&Arc<PodRecord>| (is_active || pod.deleting) && !pod.has_labels([&operator]);
@@ -38,7 +38,7 @@ pub(super) fn find_hidden<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Finds the pods that must be read by name because they seem lost.
-pub(super) fn find_lost<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
+pub(super) fn find_lost(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
     for of_role in survey {
         for (index, replica) in (0..).zip(&of_role.replicas) {
             let role = of_role.role;
@@ -52,7 +52,7 @@ pub(super) fn find_lost<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[Obse
     }
 }
 
-fn read_again<J>(draft: &mut Draft<'_, J>) {
+fn read_again(draft: &mut Draft<'_>) {
     if let Ok(at) = draft.now.checked_add(READ_INTERVAL) {
         draft.plan.requeue_at(at, "a pod that no watch shows");
     }
@@ -60,7 +60,7 @@ fn read_again<J>(draft: &mut Draft<'_, J>) {
 
 /// Plans the patches of pods that lack labels of the operator. Reports pods that the job has ceased to control: another
 /// client released them on purpose, so they are left alone.
-pub(super) fn repair<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn repair(draft: &mut Draft<'_>) {
     let (job, observed) = (draft.job, draft.observed);
     let mut not_ours = Vec::new();
     for role in &job.topology.roles {

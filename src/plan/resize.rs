@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::{ConditionStatus, ConditionType, JobStatus, MAX_REPLICAS};
-use crate::job::{Milestone, Replica, SharedTexts, Topology, TrainingJob, hook};
+use crate::job::{Milestone, Replica, SharedTexts, Topology};
 use crate::validate::ValidJob;
 
 use super::draft::Draft;
@@ -27,13 +27,13 @@ fn sizes(topology: &Topology<'_>) -> Sizes {
 /// Returns the changes of the numbers of replicas for which the operator restarts all pods of a stored job, such as
 /// `Worker 2 -> 4`. Returns `None` if it restarts none: the job is suspended or has ended, has the numbers for which its
 /// pods were created, or has an environment that does not depend on the changed ones.
-pub fn restarts_for_sizes<J: TrainingJob>(job: &ValidJob<'_, J>) -> Option<String> {
+pub fn restarts_for_sizes(job: &ValidJob<'_>) -> Option<String> {
     let status = job.job.status()?;
     let is_active = !job.policy.suspend && !status.is_finished() && !status.is(ConditionType::Suspended);
     is_active.then(|| change(job, status)).flatten()
 }
 
-fn change<J: TrainingJob>(job: &ValidJob<'_, J>, status: &JobStatus) -> Option<String> {
+fn change(job: &ValidJob<'_>, status: &JobStatus) -> Option<String> {
     let (old, new) = (&status.recovery.sizes, sizes(&job.topology));
     // The Go operator and earlier versions record no numbers. Their jobs must survive an upgrade.
     if old.is_empty() || *old == new || !depends_on(job, old) {
@@ -50,14 +50,14 @@ fn change<J: TrainingJob>(job: &ValidJob<'_, J>, status: &JobStatus) -> Option<S
 
 /// Returns true if the environment of a replica depends on the numbers that differ from `old`, apart from those of roles
 /// that are elastic.
-fn depends_on<J: TrainingJob>(job: &ValidJob<'_, J>, old: &Sizes) -> bool {
+fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
     let mut before = job.topology.clone();
     before.shared_texts = SharedTexts::default();
     let is_gone = |name: &String| !before.roles.iter().any(|role| role.name() == name);
     // A role that is no longer in the spec cannot be rendered. Another number takes the place of its own.
     let lacks_role = old.keys().any(is_gone);
     for role in &mut before.roles {
-        if !hook("is_elastic", || job.job.is_elastic(&job.topology, role)) {
+        if !job.job.is_elastic(&job.topology, role) {
             let number = old.get(role.name()).copied().unwrap_or(0).clamp(0, MAX_REPLICAS);
             role.replicas = u32::try_from(number).unwrap_or(0) + u32::from(lacks_role);
         }
@@ -69,14 +69,14 @@ fn depends_on<J: TrainingJob>(job: &ValidJob<'_, J>, old: &Sizes) -> bool {
         let mut indexes = last.into_iter().chain(last.map(|_| 0));
         indexes.any(|index| {
             let of = |topology: &Topology<'_>, role| job.job.env(topology, &Replica { role, index });
-            hook("env", || of(&job.topology, now)) != hook("env", || of(&before, earlier))
+            of(&job.topology, now) != of(&before, earlier)
         })
     })
 }
 
 /// Returns true if pods may have been created for other numbers than the spec has now, because the spec was edited before
 /// the first status was stored.
-fn may_differ_from_first<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+fn may_differ_from_first(draft: &Draft<'_>) -> bool {
     let generation = draft.job.job.meta().generation;
     let other = |(name, size): (String, i32)| (name, size.saturating_add(1));
     draft.old == JobStatus::default()
@@ -88,13 +88,13 @@ fn may_differ_from_first<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
 }
 
 /// Records the numbers of replicas for which pods are created from now on.
-pub(super) fn record<J>(draft: &mut Draft<'_, J>) {
+pub(super) fn record(draft: &mut Draft<'_>) {
     draft.status.recovery.sizes = sizes(&draft.job.topology);
 }
 
 /// Restarts the whole job if its pods were created for other numbers of replicas than the spec has. Returns false if no
 /// restart is due. The next plan, made from the stored status, deletes the pods.
-pub(super) fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
+pub(super) fn restart(draft: &mut Draft<'_>) -> bool {
     let change = match change(draft.job, &draft.status) {
         Some(change) => change,
         None if may_differ_from_first(draft) => "an edit at its start".to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     let milestone = Milestone::Resized { change: &change };
     let (type_, holds) = (ConditionType::Restarting, ConditionStatus::True);
     draft.set(type_, holds, reasons::RESIZED, &milestone);
-    let message = hook("message", || draft.job.job.message(&milestone));
+    let message = draft.job.job.message(&milestone);
     draft.event(false, reasons::RESIZED, message);
     true
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
-use crate::job::{FailureTolerance, TrainingJob, hook};
+use crate::job::FailureTolerance;
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
 use crate::job::{Replica, Role, Topology};
 use crate::validate::ValidJob;
@@ -61,29 +61,21 @@ pub(super) struct RestartsInPlace {
 
 /// Returns the limit of the role's own restarts of this scope, if it has one. Restarts of the whole job have no limit of a
 /// role.
-pub(super) fn own_limit<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
-    role: &Role<'_>,
-    scope: &RestartScope,
-) -> Option<u32> {
-    let limit = hook("retries", || job.job.retries(role));
+pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: &RestartScope) -> Option<u32> {
+    let limit = job.job.retries(role);
     limit.filter(|_| *scope != RestartScope::Job)
 }
 
 /// Determines the states of all replicas of a job.
-pub(super) fn survey<'a, J: TrainingJob>(
-    job: &'a ValidJob<'a, J>,
-    status: &JobStatus,
-    observed: &Observed,
-) -> Survey<'a> {
+pub(super) fn survey<'a>(job: &'a ValidJob<'a>, status: &JobStatus, observed: &Observed) -> Survey<'a> {
     Survey {
         roles: observe_roles(job, status, observed),
         in_place: restarts_in_place(job, status, observed),
     }
 }
 
-fn observe_roles<'a, J: TrainingJob>(
-    job: &'a ValidJob<'a, J>,
+fn observe_roles<'a>(
+    job: &'a ValidJob<'a>,
     status: &JobStatus,
     observed: &Observed,
 ) -> Vec<ObservedRole<'a>> {
@@ -91,7 +83,7 @@ fn observe_roles<'a, J: TrainingJob>(
         let scope = job.restart_scope(role);
         let completed = recovery::completed(&status.recovery, role);
         let started = recovery::started(&status.recovery, role);
-        let tolerance = hook("tolerance", || job.job.tolerance(role));
+        let tolerance = job.job.tolerance(role);
         let replicas = role
             .all()
             .map(|replica| {
@@ -115,15 +107,11 @@ fn observe_roles<'a, J: TrainingJob>(
     job.topology.roles.iter().map(of_role).collect()
 }
 
-fn restarts_in_place<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
-    status: &JobStatus,
-    observed: &Observed,
-) -> RestartsInPlace {
+fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, observed: &Observed) -> RestartsInPlace {
     let mut found = RestartsInPlace::default();
     for replica in job.topology.all() {
         // Failures of the role are always tolerated, so its restarts are not counted.
-        if hook("tolerance", || job.job.tolerance(replica.role)) == FailureTolerance::Always {
+        if job.job.tolerance(replica.role) == FailureTolerance::Always {
             continue;
         }
         let Some(pod) = observed.pods.get(&replica.pod_name()) else {

@@ -1,7 +1,7 @@
 //! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
 use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
-use crate::job::{Milestone, TrainingJob, hook};
+use crate::job::Milestone;
 
 use super::draft::Draft;
 use super::objects;
@@ -10,7 +10,7 @@ use super::types::{ChildKind, Deletion};
 use super::{recovery, resize};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
-pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(super) fn suspend(draft: &mut Draft<'_>) {
     draft.mark_created();
     recovery::forget_progress(&mut draft.status.recovery);
     draft.status.recovery.backoff.clear();
@@ -29,7 +29,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         reasons::SUSPENDED,
         &Milestone::Suspended,
     ) {
-        let message = hook("message", || draft.job.job.message(&Milestone::Suspended));
+        let message = draft.job.job.message(&Milestone::Suspended);
         draft.event(false, reasons::SUSPENDED, message);
         // The condition is stored first. If the job is resumed before its pods are gone, their end is then no failure.
         return;
@@ -48,7 +48,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Counts the pods that have not ended as active. A queue gives their capacity to another job once no replica is active.
-fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn count_what_is_left(draft: &mut Draft<'_>) {
     let counts = &mut draft.status.replica_statuses;
     for count in counts.values_mut() {
         *count = ReplicaStatus {
@@ -71,7 +71,7 @@ fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Resumes a suspended job with a new start time. Returns false if the job is not suspended. The status is stored before
 /// anything is created, so that the next plan distinguishes new pods from old ones.
-pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
+pub(super) fn resume(draft: &mut Draft<'_>) -> bool {
     if !draft.status.is(ConditionType::Suspended) {
         return false;
     }
@@ -88,7 +88,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
     resize::record(draft);
-    let message = hook("message", || draft.job.job.message(&Milestone::Resumed));
+    let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, reasons::RESUMED, message);
     if !draft.observed.pods.is_empty() || !draft.observed.removed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.

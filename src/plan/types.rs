@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::JobStatus;
-use crate::job::{JobObject, ObjectKind, TrainingJob};
+use crate::job::{JobObject, ObjectKind};
 use crate::render;
 use crate::validate::ValidJob;
 
@@ -170,7 +170,7 @@ pub struct Requeue {
 impl PlannedPod {
     /// Returns the pod to create. Returns None if no replica of `job` has its name, which cannot be the case for a
     /// pod that was planned for this job.
-    pub fn render<J: TrainingJob>(&self, job: &ValidJob<'_, J>) -> Option<Pod> {
+    pub fn render(&self, job: &ValidJob<'_>) -> Option<Pod> {
         let replica = job.topology.replica_named(&self.name)?;
         Some(render::pod(job, &replica, self.attempt))
     }

@@ -7,9 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureAction, FailureRecord, RestartScope};
-use crate::job::{
-    FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook,
-};
+use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role};
 
 use super::draft::Draft;
 use super::failure::{Consequence, Failure, FailureCause};
@@ -77,8 +75,8 @@ pub(super) enum RestartLimit {
 /// success over the deadline, and the deadline over the backoff limit.
 ///
 /// `states` are the states of the survey for the success rules; replicas that will be restarted become absent in them.
-pub(super) fn judge<'s, 'a, J: TrainingJob>(
-    draft: &Draft<'_, J>,
+pub(super) fn judge<'s, 'a>(
+    draft: &Draft<'_>,
     survey: &'s Survey<'a>,
     states: &mut Replicas<'_>,
 ) -> JobVerdict<'s, 'a> {
@@ -126,13 +124,10 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
 }
 
 /// Returns the failures that are not tolerated.
-fn failures<'s, 'a, J: TrainingJob>(
-    draft: &Draft<'_, J>,
-    survey: &'s Survey<'a>,
-) -> Vec<FailedReplica<'s, 'a>> {
+fn failures<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
     let mut failed = Vec::new();
     for of_role in &survey.roles {
-        let tolerance = hook("tolerance", || draft.job.job.tolerance(of_role.role));
+        let tolerance = draft.job.job.tolerance(of_role.role);
         let others_remain = of_role
             .replicas
             .iter()
@@ -266,7 +261,7 @@ fn root_cause<'s, 'a>(
 
 /// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times, alone or with its
 /// role.
-fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
+fn own_restarts_exhausted(draft: &Draft<'_>, replica: &Replica<'_>) -> bool {
     let recovery = &draft.status.recovery;
     let alone = recovery.replicas.get(&replica.key()).copied().unwrap_or(0);
     let with_role = recovery.roles.get(replica.role.name()).copied().unwrap_or(0);
@@ -275,8 +270,8 @@ fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> boo
 }
 
 /// Returns the limit of a role's own restarts that its restarts exceed, as a text, if any.
-fn exceeded_retries<J: TrainingJob>(
-    draft: &Draft<'_, J>,
+fn exceeded_retries(
+    draft: &Draft<'_>,
     survey: &Survey<'_>,
     scopes: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
@@ -290,7 +285,7 @@ fn exceeded_retries<J: TrainingJob>(
         if new == 0 {
             return None;
         }
-        let limit = hook("retries", || draft.job.job.retries(of_role.role))?;
+        let limit = draft.job.job.retries(of_role.role)?;
         let stored = draft.status.recovery.retries.get(name).copied().unwrap_or(0);
         (i64::from(stored.max(0)) + i64::from(new) > i64::from(limit))
             .then(|| format!("the limit of {limit} restarts of {name} is used up"))
@@ -298,19 +293,15 @@ fn exceeded_retries<J: TrainingJob>(
 }
 
 /// Returns the outcome of the replicas' states. Failed replicas count as absent.
-fn outcome<J: TrainingJob>(
-    draft: &Draft<'_, J>,
-    states: &mut Replicas<'_>,
-    failed: &[FailedReplica<'_, '_>],
-) -> Outcome {
+fn outcome(draft: &Draft<'_>, states: &mut Replicas<'_>, failed: &[FailedReplica<'_, '_>]) -> Outcome {
     for failed in failed {
         states.set(failed.replica, ReplicaState::Absent);
     }
     draft.job.outcome(states)
 }
 
-fn final_failure<'s, 'a, J: TrainingJob>(
-    draft: &Draft<'_, J>,
+fn final_failure<'s, 'a>(
+    draft: &Draft<'_>,
     failed: &[FailedReplica<'s, 'a>],
     first: &FailedReplica<'s, 'a>,
 ) -> JobVerdict<'s, 'a> {
@@ -370,7 +361,7 @@ fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica
 }
 
 /// Returns the number of restarts that count against the backoff limit so far.
-fn restarts_used<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> i32 {
+fn restarts_used(draft: &Draft<'_>, survey: &Survey<'_>) -> i32 {
     let stored = draft.status.restart_count.max(0);
     stored.saturating_add(survey.in_place.fresh)
 }
@@ -380,8 +371,8 @@ fn restarts_used<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> i32 {
 /// A limit of n allows n restarts by the operator, and the next failure fails the job. Restarts by the kubelet have already
 /// happened when they are observed. They fail the job when the n-th is observed (the first, if n is 0), as under the Go
 /// operator.
-fn exceeded_limit<J: TrainingJob>(
-    draft: &Draft<'_, J>,
+fn exceeded_limit(
+    draft: &Draft<'_>,
     survey: &Survey<'_>,
     scopes: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
@@ -415,7 +406,7 @@ fn exceeded_limit<J: TrainingJob>(
 /// others still run. The processes of a completed training end within a moment of each other and should not be killed in
 /// it. A failure in it means that the training was not completed: if all workers raise an error, a scheduler still ends with
 /// exit code 0.
-fn success_grace_ends_at<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
+fn success_grace_ends_at(draft: &Draft<'_>, survey: &Survey<'_>) -> Option<Timestamp> {
     let runs = |s: &ObservedReplica| matches!(s, ObservedReplica::Running { .. } | ObservedReplica::Pending);
     let any_runs = |role: &ObservedRole<'_>| role.replicas.iter().any(runs);
     if !survey.roles.iter().any(any_runs) {
@@ -434,8 +425,8 @@ fn success_grace_ends_at<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'
 
 /// Returns the end of the grace period before a final failure by exit code, if one is in effect: replicas that restart
 /// together with the failed one seem to run, and one of them may have failed first.
-fn failure_grace_ends_at<J>(
-    draft: &Draft<'_, J>,
+fn failure_grace_ends_at(
+    draft: &Draft<'_>,
     survey: &Survey<'_>,
     failed: &FailedReplica<'_, '_>,
 ) -> Option<Timestamp> {
@@ -455,7 +446,7 @@ fn failure_grace_ends_at<J>(
 
 /// Returns the failure record of a job that exceeded its deadline. It names the first pod that never started, if any,
 /// because that is the most frequent cause.
-fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
+fn out_of_time(draft: &Draft<'_>) -> FailureRecord {
     let job = draft.job;
     let mut pods = job
         .topology
@@ -486,7 +477,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
 }
 
 /// Returns the failure record of the latest restart in place.
-fn latest_restart_in_place<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord> {
+fn latest_restart_in_place(draft: &Draft<'_>) -> Option<FailureRecord> {
     let failures = draft.job.topology.all().filter_map(|replica| {
         let pod = draft.observed.pods.get(&replica.pod_name())?;
         let main = main_name(replica.role);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{self, Amounts};
 use crate::api::labels;
-use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob, hook};
+use crate::job::{GangScheduler, JobObject, Replica, Role};
 use crate::validate::ValidJob;
 
 /// The annotation in which `kubectl apply` stores the applied manifest. With it, a PodGroup would look like the
@@ -30,12 +30,12 @@ pub(crate) struct Members<'a> {
 
 impl<'a> Members<'a> {
     /// Returns all replicas of each role whose pods the scheduler binds.
-    pub(crate) fn all<J: TrainingJob>(job: &'a ValidJob<'_, J>, scheduler: &GangScheduler) -> Vec<Self> {
+    pub(crate) fn all(job: &'a ValidJob<'_>, scheduler: &GangScheduler) -> Vec<Self> {
         let roles = job.topology.roles.iter();
         let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
         bound_by_it
             .map(|role| {
-                let later = match hook("starts_after", || job.job.starts_after(&job.topology, role)) {
+                let later = match job.job.starts_after(&job.topology, role) {
                     [] => 0,
                     _ => role.replicas,
                 };
@@ -84,7 +84,7 @@ fn label_of(scheduler: &GangScheduler, job: &str) -> Option<(String, String)> {
 }
 
 /// Returns the label that makes the pods of a role members of the group, if there is one.
-pub(crate) fn gang_label<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> Option<(String, String)> {
+pub(crate) fn gang_label(job: &ValidJob<'_>, role: &Role<'_>) -> Option<(String, String)> {
     let scheduler = job.topology.settings.gang_scheduler.as_ref();
     let scheduler = scheduler.filter(|scheduler| scheduler.binds(role.template().spec.as_ref()))?;
     label_of(scheduler, job.topology.job)
@@ -92,16 +92,14 @@ pub(crate) fn gang_label<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>)
 
 /// Returns the PodGroup of a job with these members: a new one, or the wanted state of the existing one with the
 /// content `there`.
-pub(crate) fn pod_group<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
+pub(crate) fn pod_group(
+    job: &ValidJob<'_>,
     scheduler: &GangScheduler,
     members: &[Members<'_>],
     attempt: u32,
     there: Option<&Value>,
 ) -> JobObject {
-    let policy = hook("run_policy", || job.job.run_policy())
-        .scheduling_policy
-        .unwrap_or_default();
+    let policy = job.job.run_policy().scheduling_policy.unwrap_or_default();
     let present: u32 = members.iter().map(|m| m.present).sum();
     let asking: u32 = members.iter().map(|m| m.asking).sum();
     let wanted = policy.min_available.and_then(|n| u32::try_from(n).ok());
@@ -160,7 +158,7 @@ pub(crate) fn pod_group<J: TrainingJob>(
 
 /// Returns the sum of the requests of the first `count` members, in the order of the roles, and of the members that
 /// come later.
-fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u32) -> Amounts {
+fn sum(job: &ValidJob<'_>, members: &[Members<'_>], count: u32) -> Amounts {
     let mut left = count;
     let mut all = Amounts::new();
     for member in members {
@@ -172,9 +170,7 @@ fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u3
             role: member.role,
             index: 0,
         };
-        hook("customize", || {
-            job.job.customize(&job.topology, &replica, &mut spec)
-        });
+        job.job.customize(&job.topology, &replica, &mut spec);
         let of_pod = requests::of_pod(&spec);
         (0..of_role).for_each(|_| requests::add(&mut all, &of_pod));
     }

@@ -29,20 +29,20 @@ pub use warnings::warnings;
 
 use crate::api::labels;
 use crate::job::{
-    FieldErrors, JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment,
-    TrainingJob, hook,
+    AnyJob, FieldErrors, JobObject, Kind, Replica, ReplicaNames, ReplicaState, Replicas, Role,
+    SharedEnvironment,
 };
 use crate::validate::ValidJob;
 
 /// The UID of a job that is not stored in an API server, for the owner references in rendered objects.
 pub const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Returns an object as a job. A job without a UID gets [`NO_UID`].
+/// Returns an object as a job of `kind`. A job without a UID gets [`NO_UID`].
 ///
 /// # Errors
 /// There is one error, with an empty path, if the object does not have a job's shape.
-pub fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
-    let mut job: J = serde::Deserialize::deserialize(object)?;
+pub fn decode(kind: &Kind, object: &Value) -> Result<Box<dyn AnyJob>, FieldErrors> {
+    let mut job = kind.decode(object)?;
     job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
     Ok(job)
 }
@@ -73,7 +73,7 @@ impl Rendered {
 }
 
 /// Returns everything that a job gets at its start, when its pods exist and none runs yet.
-pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
+pub fn all(job: &ValidJob<'_>) -> Rendered {
     let none_runs = Replicas::new(&job.topology, |_, _| ReplicaState::Pending);
     let mut objects = objects(job, &none_runs);
     if let Some(scheduler) = &job.topology.settings.gang_scheduler {
@@ -88,7 +88,7 @@ pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
 }
 
 /// Returns the services of a job whose names are wanted.
-pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&str) -> bool) -> Vec<Service> {
+pub(crate) fn services(job: &ValidJob<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Service> {
     if let Some(name) = &job.topology.common_service {
         return wanted(name).then(|| common(job, name)).into_iter().collect();
     }
@@ -101,8 +101,8 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
 }
 
 /// Returns the objects of a job other than services and pods when its replicas are in these states.
-pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
-    let mut objects = hook("objects", || job.job.objects(&job.topology, replicas));
+pub fn objects(job: &ValidJob<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
+    let mut objects = job.job.objects(&job.topology, replicas);
     objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
     objects
         .iter_mut()
@@ -111,7 +111,7 @@ pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -
 }
 
 /// Sets the job's namespace, the job as the owner, and the labels by which the object is watched.
-fn set_owner_and_labels<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
+fn set_owner_and_labels(job: &ValidJob<'_>, object: &mut JobObject) {
     let meta = &mut object.metadata;
     meta.namespace = Some(job.topology.namespace.to_owned());
     meta.owner_references = Some(vec![owner(job)]);
@@ -119,18 +119,18 @@ fn set_owner_and_labels<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobO
 }
 
 /// Returns the labels of everything that belongs to a job.
-pub(crate) fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
+pub(crate) fn job_labels(job: &ValidJob<'_>) -> [(String, String); 2] {
     [
         (
             labels::OPERATOR_NAME.to_owned(),
-            J::FRAMEWORK.controller.to_owned(),
+            job.job.framework().controller.to_owned(),
         ),
         (job.keys.job_name.clone(), job.topology.job.to_owned()),
     ]
 }
 
 /// Returns the label selector of a role's pods as text, its keys in alphabetical order.
-pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> String {
+pub(crate) fn selector(job: &ValidJob<'_>, role: &Role<'_>) -> String {
     let of_role = (job.keys.replica_type.clone(), role.slug.clone());
     let all: BTreeMap<_, _> = job_labels(job).into_iter().chain([of_role]).collect();
     let terms = all.iter().map(|(key, value)| format!("{key}={value}"));
@@ -138,10 +138,10 @@ pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -
 }
 
 /// Returns the job as the controlling owner of a child.
-fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
+fn owner(job: &ValidJob<'_>) -> OwnerReference {
     OwnerReference {
-        api_version: J::api_version(&()).into_owned(),
-        kind: J::kind(&()).into_owned(),
+        api_version: job.job.api_version().into_owned(),
+        kind: job.job.kind().into_owned(),
         name: job.topology.job.to_owned(),
         uid: job.topology.uid.to_owned(),
         controller: Some(true),
@@ -150,29 +150,26 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
 }
 
 /// Returns the labels of a replica's pod and service.
-fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let mut all = hook("labels", || job.job.labels(&job.topology, replica));
+fn replica_labels(job: &ValidJob<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+    let mut all = job.job.labels(&job.topology, replica);
     all.extend(own_labels(job, replica));
     all
 }
 
 /// Returns the labels of a replica that do not depend on the kind of job. The service selects the pod by them.
-fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+fn own_labels(job: &ValidJob<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
     let index = index_label(job, replica);
     role_labels(job, replica.role).into_iter().chain(index).collect()
 }
 
 /// Returns the labels that all pods of a role have from the operator.
-pub(crate) fn role_labels<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> Vec<(String, String)> {
+pub(crate) fn role_labels(job: &ValidJob<'_>, role: &Role<'_>) -> Vec<(String, String)> {
     let of_role = (job.keys.replica_type.clone(), role.slug.clone());
     job_labels(job).into_iter().chain([of_role]).collect()
 }
 
 /// Returns the label with a replica's index, if its role has indexes.
-pub(crate) fn index_label<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
-    replica: &Replica<'_>,
-) -> Option<(String, String)> {
+pub(crate) fn index_label(job: &ValidJob<'_>, replica: &Replica<'_>) -> Option<(String, String)> {
     match &replica.role.names {
         ReplicaNames::Indexed(_) => Some((job.keys.replica_index.clone(), replica.index.to_string())),
         ReplicaNames::Single(_) => None,

@@ -2,14 +2,14 @@
 
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, PodSpec, SecretVolumeSource, Volume, VolumeMount};
 
-use crate::job::{Framework, MountDefinition, ObjectKind, TrainingJob};
+use crate::job::{Framework, MountDefinition, ObjectKind};
 use crate::validate::ValidJob;
 
 /// Mounts the objects into the containers that get the environment. `main` is the framework's container. A container that
 /// mounts something else at that path keeps it.
-pub(super) fn add<J: TrainingJob>(job: &ValidJob<'_, J>, main: Option<usize>, spec: &mut PodSpec) {
-    let framework = J::FRAMEWORK;
-    for (kind, mount) in mounted(&framework) {
+pub(super) fn add(job: &ValidJob<'_>, main: Option<usize>, spec: &mut PodSpec) {
+    let framework = job.job.framework();
+    for (kind, mount) in mounted(framework) {
         let volume_name = format!("job-{}", mount.name);
         let mut is_used = false;
         for (n, container) in spec.containers.iter_mut().enumerate() {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{RestartPolicy, labels};
-use crate::job::{Replica, Role, Topology, TrainingJob, hook};
+use crate::job::{Replica, Role, Topology};
 use crate::validate::{ValidJob, framework_port};
 
 use super::accelerators::additions;
@@ -29,14 +29,14 @@ use super::mounts;
 /// * A pod of a compact job has its name as host name, in the domain of the job's service. It searches this domain for
 ///   the names of the others. The common part of all environments comes from a ConfigMap.
 /// * Containers that the kind adds fit the pod security standard `restricted` where the template's own do.
-pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt: u32) -> Pod {
-    let framework = J::FRAMEWORK;
+pub fn pod(job: &ValidJob<'_>, replica: &Replica<'_>, attempt: u32) -> Pod {
+    let framework = job.job.framework();
     let template = replica.role.template();
     let from_template = template.metadata.clone().unwrap_or_default();
 
     let mut all_labels = from_template.labels.unwrap_or_default();
     all_labels.extend(super::replica_labels(job, replica));
-    if hook("is_master", || job.job.is_master(&job.topology, replica)) {
+    if job.job.is_master(&job.topology, replica) {
         all_labels.insert(framework.keys().job_role(), "master".to_owned());
     }
     let mut annotations = from_template.annotations.unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     }
     let accelerators = &job.topology.settings.accelerators;
     additions(&spec, main, accelerators).add_to(&mut spec);
-    let environment = hook("env", || job.job.env(&job.topology, replica));
+    let environment = job.job.env(&job.topology, replica);
     for (n, container) in spec.containers.iter_mut().enumerate() {
         if !framework.env_main_container_only || Some(n) == main {
             add_environment(container, &environment);
@@ -68,9 +68,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         set_dns_domain(&mut spec, replica.host(), service, &job.topology);
     }
     mounts::add(job, main, &mut spec);
-    hook("customize", || {
-        job.job.customize(&job.topology, replica, &mut spec)
-    });
+    job.job.customize(&job.topology, replica, &mut spec);
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {
         let containers = spec.containers.iter_mut();

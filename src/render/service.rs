@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::job::{Replica, Role, TrainingJob, hook};
+use crate::job::{Replica, Role};
 use crate::validate::{ValidJob, framework_port};
 
 /// Returns the service of `replica`, with the ports of its framework's container. For jobs with a service per
@@ -17,14 +17,13 @@ use crate::validate::{ValidJob, framework_port};
 ///
 /// The service is headless unless other replicas dial this one and the job has stable addresses. Then it gets a
 /// cluster IP, which stays the same while pods are replaced. A service with a cluster IP needs a port.
-pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> Service {
+pub fn service(job: &ValidJob<'_>, replica: &Replica<'_>) -> Service {
     // Labels of the kind may differ between versions of the spec, and a pod keeps the labels that it was created
     // with.
     let selector = super::own_labels(job, replica);
-    let ports = named(ports_of::<J>(replica.role));
-    let has_address = job.policy.stable_address
-        && !ports.is_empty()
-        && hook("is_dialed", || job.job.is_dialed(&job.topology, replica));
+    let ports = named(ports_of(job, replica.role));
+    let has_address =
+        job.policy.stable_address && !ports.is_empty() && job.job.is_dialed(&job.topology, replica);
     Service {
         metadata: ObjectMeta {
             name: Some(replica.host()),
@@ -53,7 +52,7 @@ pub(crate) fn has_cluster_ip(service: &Service) -> bool {
 /// Returns the one headless service of a compact job, with the ports of all its roles.
 ///
 /// Unready pods are published as well, because a replica may not become ready before it has found the others.
-pub(super) fn common<J: TrainingJob>(job: &ValidJob<'_, J>, name: &str) -> Service {
+pub(super) fn common(job: &ValidJob<'_>, name: &str) -> Service {
     let roles = job.topology.roles.iter().filter(|role| role.replicas > 0);
     let labels: BTreeMap<_, _> = super::job_labels(job).into();
     Service {
@@ -68,7 +67,7 @@ pub(super) fn common<J: TrainingJob>(job: &ValidJob<'_, J>, name: &str) -> Servi
             cluster_ip: Some("None".to_owned()),
             publish_not_ready_addresses: Some(true),
             selector: Some(labels),
-            ports: Some(named(roles.flat_map(ports_of::<J>))).filter(|p| !p.is_empty()),
+            ports: Some(named(roles.flat_map(|role| ports_of(job, role)))).filter(|p| !p.is_empty()),
             ..ServiceSpec::default()
         }),
         status: None,
@@ -79,8 +78,8 @@ pub(super) fn common<J: TrainingJob>(job: &ValidJob<'_, J>, name: &str) -> Servi
 type Port<'a> = (Option<&'a str>, i32, Option<&'a str>);
 
 /// Returns the ports of the framework's container in a role's pods.
-fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
-    let framework = J::FRAMEWORK;
+fn ports_of<'a>(job: &ValidJob<'_>, role: &'a Role<'_>) -> Vec<Port<'a>> {
+    let framework = job.job.framework();
     let Some(main) = role.main_container() else {
         return Vec::new();
     };

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar, LifecycleHandler, Pod, Probe
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::{COMMON_CONDITIONS, CleanPodPolicy, RestartPolicy};
-use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob, hook};
+use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role};
 
 use kube_schema::item;
 
@@ -16,7 +16,7 @@ use crate::validate::ValidJob;
 use super::accelerators::additions;
 
 /// Returns the warnings for a valid job. Only certain problems are reported.
-pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
+pub fn warnings(job: &ValidJob<'_>) -> FieldErrors {
     let mut warnings = FieldErrors::default();
     check_policy(job, &mut warnings);
     check_conditions(job, &mut warnings);
@@ -33,11 +33,11 @@ pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
         check_restart_policy(role, &pod, &mut warnings);
         check_accelerators(job, role, &mut warnings);
     }
-    hook("warn", || job.job.warn(&job.topology, &mut warnings));
+    job.job.warn(&job.topology, &mut warnings);
     warnings
 }
 
-fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+fn check_policy(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
     let policy = &job.policy;
     if policy.active_deadline_seconds == Some(0) {
         warnings.push(
@@ -58,7 +58,7 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
 }
 
 /// Warns about rules of the failure policy that match no failure.
-fn check_conditions<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+fn check_conditions(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
     let path = job.job.run_policy_field("failurePolicy");
     let rules = job.policy.failure.rules.iter().enumerate();
     for (rule, conditions) in rules.filter_map(|(n, rule)| Some((n, rule.on_pod_conditions.as_ref()?))) {
@@ -75,7 +75,7 @@ fn check_conditions<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldE
     }
 }
 
-fn check_limit<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+fn check_limit(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
     let policy = &job.policy;
     let never = |role: &Role<'_>| role.restart_policy == RestartPolicy::Never;
     if policy.backoff_limit.is_some_and(|limit| limit > 0)
@@ -93,7 +93,7 @@ fn check_limit<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors
 
 /// Warns about a job that never succeeds. Under `Always` a kubelet restarts a container that ends with 0, so its
 /// replica never succeeds.
-fn check_success<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+fn check_success(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
     let always = |role: &Role<'_>| role.restart_policy == RestartPolicy::Always;
     let state = |never_ends: bool| match never_ends {
         true => ReplicaState::Running,
@@ -114,8 +114,8 @@ fn check_success<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErro
 
 /// Warns about roles in their node's network whose ports collide: their ports are the node's. Also warns about a DNS
 /// policy that does not resolve the job's replicas. `of_nodes` has the ports of the earlier roles, with the roles.
-fn check_host_network<'a, J: TrainingJob>(
-    job: &ValidJob<'_, J>,
+fn check_host_network<'a>(
+    job: &ValidJob<'_>,
     role: &'a Role<'_>,
     pod: &Pod,
     of_nodes: &mut BTreeMap<(i32, String), &'a str>,
@@ -126,7 +126,7 @@ fn check_host_network<'a, J: TrainingJob>(
     };
     let at = format!("{}.template.spec", role.field);
     let dns_policy = spec.dns_policy.as_deref().filter(|policy| !policy.is_empty());
-    if J::FRAMEWORK.has_services()
+    if job.job.framework().has_services()
         && job.topology.total() > 1
         && matches!(dns_policy, None | Some("ClusterFirst" | "Default"))
     {
@@ -259,14 +259,10 @@ fn references(container: &Container) -> Vec<(String, &IntOrString)> {
     found
 }
 
-fn check_environment<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
-    replica: &Replica<'_>,
-    warnings: &mut FieldErrors,
-) {
-    let ours = hook("env", || job.job.env(&job.topology, replica));
+fn check_environment(job: &ValidJob<'_>, replica: &Replica<'_>, warnings: &mut FieldErrors) {
+    let ours = job.job.env(&job.topology, replica);
     let spec = replica.role.template().spec.as_ref();
-    let only_main = J::FRAMEWORK.env_main_container_only;
+    let only_main = job.job.framework().env_main_container_only;
     let containers = spec.iter().flat_map(|s| &s.containers).enumerate();
     for (n, container) in containers.filter(|(n, _)| !only_main || Some(*n) == replica.role.container) {
         let list = item(&format!("{}.template.spec.containers", replica.role.field), n);
@@ -342,7 +338,7 @@ fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) 
     }
 }
 
-fn check_accelerators<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>, warnings: &mut FieldErrors) {
+fn check_accelerators(job: &ValidJob<'_>, role: &Role<'_>, warnings: &mut FieldErrors) {
     let Some(spec) = &role.template().spec else {
         return;
     };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::schema;
 use crate::api::RunPolicy;
-use crate::job::{FieldErrors, Framework, PerKind, TrainingJob};
+use crate::job::{AnyJob, FieldErrors, Framework, Kind};
 
 /// The maximum size of an annotation that stands for a field, in bytes. The longest failure policy takes a third of
 /// it.
@@ -62,6 +62,14 @@ impl AnnotatedField {
         self.field.contains('.')
     }
 
+    /// Returns the schema of the field, if the kind has the field.
+    fn schema<'k>(&self, kind: &'k Kind) -> Option<&'k Schema> {
+        let spec = kind.schemas().stored()?.property("spec")?;
+        self.field
+            .split('.')
+            .try_fold(spec, |schema, name| schema.property(name))
+    }
+
     /// Returns the path of the annotation.
     fn path(&self) -> String {
         field("metadata.annotations", &self.annotation)
@@ -70,8 +78,8 @@ impl AnnotatedField {
 
 /// Returns the path where a job sets the field `name` of its run policy: its annotation if present, or else the
 /// field.
-pub(crate) fn path_of<J: TrainingJob>(job: &J, name: &str) -> String {
-    let key = J::FRAMEWORK.keys().annotation_of(name);
+pub(crate) fn path_of(job: &dyn AnyJob, name: &str) -> String {
+    let key = job.framework().keys().annotation_of(name);
     let annotations = job.meta().annotations.as_ref();
     match annotations.is_some_and(|all| all.contains_key(&key)) {
         true => field("metadata.annotations", &key),
@@ -81,34 +89,34 @@ pub(crate) fn path_of<J: TrainingJob>(job: &J, name: &str) -> String {
 
 /// A job with the fields that its annotations stand for.
 #[derive(Clone, Debug)]
-pub enum AnnotatedJob<'a, J> {
+pub enum AnnotatedJob<'a> {
     /// The stored job. Its annotations stand for no field, or for fields that it has.
-    Stored(&'a J),
+    Stored(&'a dyn AnyJob),
     /// The job with more fields than the stored one.
-    FilledIn(Arc<J>),
+    FilledIn(Arc<dyn AnyJob>),
 }
 
-impl<J> Deref for AnnotatedJob<'_, J> {
-    type Target = J;
+impl Deref for AnnotatedJob<'_> {
+    type Target = dyn AnyJob;
 
-    fn deref(&self) -> &J {
+    fn deref(&self) -> &dyn AnyJob {
         match self {
-            Self::Stored(job) => job,
-            Self::FilledIn(job) => job,
+            Self::Stored(job) => *job,
+            Self::FilledIn(job) => &**job,
         }
     }
 }
 
 /// A job with the fields that its annotations stand for, and their sources.
 #[derive(Clone, Debug)]
-pub struct Annotated<'a, J> {
+pub struct Annotated<'a> {
     /// The job.
-    pub job: AnnotatedJob<'a, J>,
+    pub job: AnnotatedJob<'a>,
     /// The paths of the fields that come from annotations, each with the path of its annotation.
     filled_in: Vec<(String, String)>,
 }
 
-impl<J> Annotated<'_, J> {
+impl Annotated<'_> {
     /// Returns the path in the annotations for a `path` in the fields that come from them.
     fn locate(&self, path: &str) -> Option<String> {
         self.filled_in.iter().find_map(|(field, annotation)| {
@@ -134,7 +142,7 @@ impl<J> Annotated<'_, J> {
 
 /// Returns the job with the fields that only its annotations have. Adds an error for each annotation that cannot be
 /// read, does not fit the field, or differs from the field that the job has.
-pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annotated<'a, J> {
+pub fn apply<'a>(kind: &Kind, job: &'a dyn AnyJob, errors: &mut FieldErrors) -> Annotated<'a> {
     let unchanged = Annotated {
         job: AnnotatedJob::Stored(job),
         filled_in: Vec::new(),
@@ -145,17 +153,20 @@ pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annota
         .map(|(key, text)| (key.as_str(), text.as_str()))
         .collect();
     if annotations.is_empty()
-        || !AnnotatedField::of(&J::FRAMEWORK).any(|f| annotations.contains_key(f.annotation.as_str()))
+        || !AnnotatedField::of(&kind.framework).any(|f| annotations.contains_key(f.annotation.as_str()))
     {
         return unchanged;
     }
     // Every decoded job can be encoded.
-    let Ok(mut object) = serde_json::to_value(job) else {
+    let Ok(mut object) = job.to_json() else {
         return unchanged;
     };
     let mut filled_in = Vec::new();
-    for (of, schema) in known::<J>().iter() {
+    for of in AnnotatedField::of(&kind.framework) {
         let Some(text) = annotations.get(of.annotation.as_str()) else {
+            continue;
+        };
+        let Some(schema) = of.schema(kind) else {
             continue;
         };
         let value = match read(text, schema) {
@@ -168,7 +179,7 @@ pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annota
         if !schema::check_part(schema, &value, &of.path(), errors) {
             continue;
         }
-        let Some(members) = members(&mut object, of) else {
+        let Some(members) = members(&mut object, &of) else {
             continue;
         };
         let path = match of.is_of_run_policy() {
@@ -187,9 +198,9 @@ pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annota
     if filled_in.is_empty() {
         return unchanged;
     }
-    match serde_json::from_value(object) {
+    match kind.decode(&object) {
         Ok(job) => Annotated {
-            job: AnnotatedJob::FilledIn(Arc::new(job)),
+            job: AnnotatedJob::FilledIn(job.into()),
             filled_in,
         },
         Err(error) => {
@@ -199,29 +210,6 @@ pub fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annota
             unchanged
         }
     }
-}
-
-/// Returns the fields of a kind that annotations may stand for, with the schema of each. The list is made for the
-/// first job with such an annotation and then cached, because it takes a while.
-fn known<J: TrainingJob>() -> Arc<Vec<(AnnotatedField, Schema)>> {
-    static KNOWN: PerKind = PerKind::new();
-    KNOWN.get::<J, _>(build::<J>)
-}
-
-fn build<J: TrainingJob>() -> Vec<(AnnotatedField, Schema)> {
-    let stored = J::definition().spec.versions.into_iter().find(|v| v.storage);
-    let root = stored.and_then(|version| version.schema?.open_api_v3_schema);
-    let root = root.map(|root| schema::read(&root)).unwrap_or_default();
-    let schema_of = |of: &AnnotatedField| {
-        let mut path = of.field.split('.');
-        path.try_fold(root.property("spec")?, |schema, name| schema.property(name))
-            .cloned()
-    };
-    let known = AnnotatedField::of(&J::FRAMEWORK).filter_map(|of| {
-        let schema = schema_of(&of)?;
-        Some((of, schema))
-    });
-    known.collect()
 }
 
 /// Parses the text of an annotation.

@@ -3,16 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
-    JSONSchemaPropsOrBool,
-};
 use kube_schema::{Schema, Step, field, names};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::prune::{is_consequence_of_pruning, prune_invalid_fields};
-use super::{leftovers, misplaced, pod, schema, validate};
-use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
+use super::{leftovers, misplaced, pod, schema, validate_any};
+use crate::job::{AnyJob, FieldError, FieldErrors, Framework, Kind, SchemaVersion, Settings};
 
 /// The maximum number of unknown roles whose right places are searched.
 const MAX_UNKNOWN_ROLES: usize = 10;
@@ -20,57 +16,11 @@ const MAX_UNKNOWN_ROLES: usize = 10;
 /// The maximum number of further nulls that a warning about nulls names.
 const MAX_NAMED_NULLS: usize = 5;
 
-/// The schemas of a kind, one for each of its API versions.
-///
-/// Deriving them takes longer than checking a job, so derive them once.
-#[derive(Clone, Debug)]
-pub struct Schemas {
-    kind: String,
-    /// The stored version comes first.
-    versions: Vec<Version>,
-}
-
-/// An API version of the kind.
-#[derive(Clone, Debug)]
-struct Version {
-    /// Group and version, such as `example.com/v1`.
-    api_version: String,
-    schema: Schema,
-    /// The values that the API server fills in for missing fields of the spec itself.
-    defaults: Map<String, Value>,
-}
-
-impl Schemas {
-    /// Derives the schemas of jobs of type `J`.
-    pub fn new<J: TrainingJob>() -> Self {
-        Self {
-            kind: J::kind(&()).into_owned(),
-            versions: versions(&J::definition()),
-        }
-    }
-
-    /// Returns the API versions of the kind, such as `example.com/v1`. The stored version comes first.
-    pub fn api_versions(&self) -> impl Iterator<Item = &str> {
-        self.versions.iter().map(|version| version.api_version.as_str())
-    }
-
-    /// Returns the schema of `api_version`, if the kind has that version.
-    pub fn get(&self, api_version: &str) -> Option<&Schema> {
-        self.version(api_version).map(|version| &version.schema)
-    }
-
-    fn version(&self, api_version: &str) -> Option<&Version> {
-        self.versions
-            .iter()
-            .find(|version| version.api_version == api_version)
-    }
-}
-
 /// A valid job of a manifest.
-#[derive(Clone, Debug)]
-pub struct ManifestJob<J> {
+#[derive(Debug)]
+pub struct ManifestJob {
     /// The job; [valid](validate()) with the default settings.
-    pub job: J,
+    pub job: Box<dyn AnyJob>,
     /// The object of the manifest in the stored version, without its status and null fields. The defaults of the
     /// original version for fields of the spec itself are filled in.
     pub object: Value,
@@ -78,7 +28,7 @@ pub struct ManifestJob<J> {
     pub warnings: FieldErrors,
 }
 
-/// Checks an object of kind `J` from a manifest.
+/// Checks an object of `kind` from a manifest.
 ///
 /// Misspelled fields and values of the wrong type are reported with the path of the field, and the rest of the job is
 /// checked all the same. Defaults of the job's API version for fields of the spec itself are filled in, as the API
@@ -91,13 +41,14 @@ pub struct ManifestJob<J> {
 /// # Errors
 /// Returns all errors of the job, ordered by path. If the object fits the schema but cannot be decoded, there is one
 /// error with an empty path.
-pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<ManifestJob<J>, FieldErrors> {
+pub fn check(kind: &Kind, object: &Value) -> Result<ManifestJob, FieldErrors> {
+    let schemas = kind.schemas();
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let Some(Version { schema, defaults, .. }) = schemas.version(api_version) else {
+    let Some(SchemaVersion { schema, defaults, .. }) = schemas.version(api_version) else {
         let mut errors = FieldErrors::default();
         errors.push(
             "apiVersion",
-            format!("unknown API version {api_version:?} of {}", schemas.kind),
+            format!("unknown API version {api_version:?} of {}", kind.name()),
             format!(
                 "use one of {}",
                 schemas.api_versions().collect::<Vec<_>>().join(", ")
@@ -114,7 +65,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let is_generated = leftovers::complete_name(&mut object);
     let mut nulls = FieldErrors::default();
     let by_schema = schema::check(schema, &object, &mut nulls);
-    let misplaced_roles = misplaced_roles::<J>(schema, &object);
+    let misplaced_roles = misplaced_roles(&kind.framework, schema, &object);
     let removed = prune_invalid_fields(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
@@ -149,18 +100,19 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         };
         errors.insert(path, error);
     }
-    let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
-    match decoded {
+    match kind.decode(&object) {
         Ok(job) => {
             let mut refused = FieldErrors::default();
             pod::check(
-                &job,
+                &*job,
                 &mut pod::Found {
                     errors: &mut refused,
                     warnings: &mut warnings,
                 },
             );
-            let invalid = validate(&job, &Settings::default()).err().unwrap_or_default();
+            let invalid = validate_any(kind, &*job, &Settings::default())
+                .err()
+                .unwrap_or_default();
             // Of two errors in one field, the later one is more specific: that of the schema comes first, then that of
             // the pod, and that of the validation.
             if !refused.is_empty() || !invalid.is_empty() {
@@ -186,7 +138,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                 }
             }
             for (path, role, remedy) in misplaced_roles {
-                let problem = format!("{} has no role {role}", schemas.kind);
+                let problem = format!("{} has no role {role}", kind.name());
                 let error = FieldError {
                     path,
                     problem,
@@ -236,9 +188,9 @@ fn push_nulls(nulls: FieldErrors, warnings: &mut FieldErrors) {
 }
 
 /// Returns the fields among the roles that belong to another place: their paths, names and remedies.
-fn misplaced_roles<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
-    let roles_field = J::FRAMEWORK.roles_field;
-    let known = J::FRAMEWORK.role_names();
+fn misplaced_roles(framework: &Framework, schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
+    let roles_field = framework.roles_field;
+    let known = framework.role_names();
     let roles = object.get("spec").and_then(|spec| spec.get(roles_field));
     let roles = roles.and_then(Value::as_object).into_iter().flatten();
     let unknown = roles.filter(|(role, _)| !known.iter().any(|name| name.eq_ignore_ascii_case(role)));
@@ -261,61 +213,4 @@ fn is_within(path: &str, fields: &[String]) -> bool {
         path.strip_prefix(field.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })
-}
-
-/// Returns the versions of a definition, the stored version first.
-///
-/// A part of an older version that accepts any value must fit the stored version, because the API server stores the
-/// object in that version.
-fn versions(definition: &CustomResourceDefinition) -> Vec<Version> {
-    let mut versions: Vec<_> = definition.spec.versions.iter().collect();
-    versions.sort_by_key(|version| !version.storage);
-    let schema =
-        |version: &CustomResourceDefinitionVersion| version.schema.as_ref()?.open_api_v3_schema.clone();
-    let stored = versions.first().filter(|v| v.storage).and_then(|v| schema(v));
-    let stored = stored.unwrap_or_default();
-    versions
-        .into_iter()
-        .filter_map(|version| {
-            let mut own = schema(version)?;
-            fill_in(&mut own, &stored);
-            Some(Version {
-                api_version: format!("{}/{}", definition.spec.group, version.name),
-                schema: schema::read(&own),
-                defaults: defaults(&own),
-            })
-        })
-        .collect()
-}
-
-/// Returns the defaults of the fields of the spec itself.
-fn defaults(schema: &JSONSchemaProps) -> Map<String, Value> {
-    let spec = schema.properties.as_ref().and_then(|p| p.get("spec"));
-    let fields = spec.and_then(|spec| spec.properties.as_ref());
-    let fields = fields.into_iter().flatten();
-    let filled = fields.filter_map(|(field, schema)| Some((field.clone(), schema.default.clone()?.0)));
-    filled.collect()
-}
-
-/// Replaces the parts of `schema` that accept any value by those of the stored version.
-fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
-    if schema.x_kubernetes_preserve_unknown_fields == Some(true) && schema.properties.is_none() {
-        *schema = stored.clone();
-        return;
-    }
-    for (key, property) in schema.properties.iter_mut().flatten() {
-        if let Some(stored) = stored.properties.as_ref().and_then(|p| p.get(key)) {
-            fill_in(property, stored);
-        }
-    }
-    if let (Some(JSONSchemaPropsOrBool::Schema(own)), Some(JSONSchemaPropsOrBool::Schema(stored))) =
-        (&mut schema.additional_properties, &stored.additional_properties)
-    {
-        fill_in(own, stored);
-    }
-    if let (Some(JSONSchemaPropsOrArray::Schema(own)), Some(JSONSchemaPropsOrArray::Schema(stored))) =
-        (&mut schema.items, &stored.items)
-    {
-        fill_in(own, stored);
-    }
 }

@@ -35,7 +35,7 @@ use kube_schema::{FieldPath, names};
 use crate::api::labels::LabelKeys;
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    Check, FailureTolerance, FieldErrors, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
+    AnyJob, FailureTolerance, FieldErrors, Kind, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
     SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
 };
 
@@ -46,9 +46,9 @@ pub const MAX_ENV_BYTES: usize = 131_072;
 /// A job that can be rendered and planned.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ValidJob<'a, J> {
+pub struct ValidJob<'a> {
     /// The job, including the fields that its [annotations] stand for.
-    pub job: AnnotatedJob<'a, J>,
+    pub job: AnnotatedJob<'a>,
     /// The roles and names of the job.
     pub topology: Topology<'a>,
     /// The run policy of the job, defaults applied.
@@ -94,35 +94,47 @@ pub struct Policy {
 ///
 /// # Errors
 /// Returns every error of a single field. If there is none, returns every error that concerns several fields.
-pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a, J>, FieldErrors> {
-    check(job, settings, check_whole)
+pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a>, FieldErrors> {
+    validate_any(&Kind::of::<J>(), job, settings)
+}
+
+/// Checks a job of `kind`.
+///
+/// # Errors
+/// Returns every error of a single field. If there is none, returns every error that concerns several fields.
+pub fn validate_any<'a>(
+    kind: &Kind,
+    job: &'a dyn AnyJob,
+    settings: &Settings,
+) -> Result<ValidJob<'a>, FieldErrors> {
+    check(kind, job, settings, check_whole)
 }
 
 /// Checks a job that was found valid before. The checks that compute the replicas' environments are skipped, because
 /// they take longest.
-pub fn validate_again<'a, J: TrainingJob>(
-    job: &'a J,
+pub fn validate_again<'a>(
+    kind: &Kind,
+    job: &'a dyn AnyJob,
     settings: &Settings,
-) -> Result<ValidJob<'a, J>, FieldErrors> {
-    check(job, settings, |_, _, _| {})
+) -> Result<ValidJob<'a>, FieldErrors> {
+    check(kind, job, settings, |_, _, _, _| {})
 }
 
 /// The checks that run once every field is valid by itself.
-type CheckWhole<J> = fn(&J, &Topology<'_>, &mut FieldErrors);
+type CheckWhole = fn(&Kind, &dyn AnyJob, &Topology<'_>, &mut FieldErrors);
 
-fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+fn check_whole(kind: &Kind, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
     check_hooks_of_roles(job, topology, errors);
     if !errors.is_empty() {
         return;
     }
     check_environment(job, topology, errors);
     hook("checks", || {
-        let checks = Check::<J>::all();
-        checks
+        kind.checks()
             .iter()
-            .for_each(|check| check.find(&J::FRAMEWORK, job, topology, errors));
+            .for_each(|check| check.find(job, topology, errors));
     });
-    hook("validate", || job.validate(topology, errors));
+    job.validate(topology, errors);
     if errors.is_empty() {
         objects::check(job, topology, errors);
     }
@@ -130,7 +142,7 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
 
 /// Checks what the kind's hooks return for its roles: no two replicas have one name, and no role waits for a role that
 /// the kind does not have. These are mistakes of the kind's author, which the first job reveals.
-fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+fn check_hooks_of_roles(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
     let roles = topology.roles.iter().filter(|role| role.replicas > 0);
     let roles: Vec<_> = roles.map(|role| (role, role.pod_name(0))).collect();
     for (n, (role, name)) in roles.iter().enumerate() {
@@ -156,8 +168,8 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
                 "this is a mistake in the operator: pass another name to RoleDefinition::service",
             );
         }
-        let is_class = |class: &str| J::FRAMEWORK.roles.iter().any(|role| role.name == class);
-        let mut first = hook("starts_after", || job.starts_after(topology, role)).iter();
+        let is_class = |class: &str| job.framework().roles.iter().any(|role| role.name == class);
+        let mut first = job.starts_after(topology, role).iter();
         if let Some(unknown) = first.find(|class| !is_class(class) || **class == role.class()) {
             errors.push(
                 &role.field,
@@ -168,17 +180,18 @@ fn check_hooks_of_roles<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors
     }
 }
 
-fn check<'a, J: TrainingJob>(
-    job: &'a J,
+fn check<'a>(
+    kind: &Kind,
+    job: &'a dyn AnyJob,
     settings: &Settings,
-    check_whole: CheckWhole<J>,
-) -> Result<ValidJob<'a, J>, FieldErrors> {
+    check_whole: CheckWhole,
+) -> Result<ValidJob<'a>, FieldErrors> {
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     match name {
         "" => errors.push("metadata.name", MUST_BE_SET, texts::job_names()),
-        name if J::FRAMEWORK.has_services() && names::label_1035(name).is_some() => {
+        name if job.framework().has_services() && names::label_1035(name).is_some() => {
             errors.bad_job_name("metadata.name", name);
         }
         name if name.len() > names::MAX_LABEL_CHARS => errors.long_name("metadata.name", name.len()),
@@ -187,13 +200,14 @@ fn check<'a, J: TrainingJob>(
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
     let stored = job;
-    let annotated = annotations::apply(stored, &mut errors);
+    let annotated = annotations::apply(kind, stored, &mut errors);
     let job = &*annotated.job;
-    let wanted = hook("run_policy", || job.run_policy());
+    let wanted = job.run_policy();
     let policy = check_policy(job, &wanted, settings, &mut errors);
     // Annotations never stand for a role.
     let roles = roles::check(stored, &mut errors);
-    policies::check_failure_policy::<J>(
+    policies::check_failure_policy(
+        job,
         &job.run_policy_field("failurePolicy"),
         &policy.failure,
         &roles,
@@ -201,9 +215,9 @@ fn check<'a, J: TrainingJob>(
     );
     if let Some(success) = &policy.success {
         let field = job.run_policy_field("successPolicy");
-        policies::check_success_policy::<J>(&field, success, &roles, &mut errors);
+        policies::check_success_policy(job, &field, success, &roles, &mut errors);
     }
-    let is_compact = wanted.layout == Some(Layout::Compact) && J::FRAMEWORK.has_services();
+    let is_compact = wanted.layout == Some(Layout::Compact) && job.framework().has_services();
     let topology = Topology {
         job: name,
         namespace: meta.namespace.as_deref().unwrap_or("default"),
@@ -216,25 +230,25 @@ fn check<'a, J: TrainingJob>(
     check_host_names(&topology, &mut errors);
     layout::check(&topology, &mut errors);
     if errors.is_empty() {
-        check_whole(job, &topology, &mut errors);
+        check_whole(kind, job, &topology, &mut errors);
     }
     if !errors.is_empty() {
         return Err(annotated.relocate(errors));
     }
     let shared = is_compact.then(|| SharedEnvironment::of(job, &topology));
     Ok(ValidJob {
+        keys: job.framework().keys().into(),
         job: annotated.job,
         shared: shared.flatten(),
-        keys: J::FRAMEWORK.keys().into(),
         topology,
         policy,
     })
 }
 
-impl<J: TrainingJob> ValidJob<'_, J> {
+impl ValidJob<'_> {
     /// Returns the outcome of the replicas' states, by the job's own success policy or else by its kind's.
     pub fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        let of_kind = hook("outcome", || self.job.outcome(replicas));
+        let of_kind = self.job.outcome(replicas);
         match &self.policy.success {
             Some(policy) => replicas.decided_by_policy(policy, of_kind),
             None => of_kind,
@@ -244,18 +258,18 @@ impl<J: TrainingJob> ValidJob<'_, J> {
     /// Returns the scope that restarts with a failed replica of `role`. A replica whose failures never matter
     /// restarts alone.
     pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
-        if hook("tolerance", || self.job.tolerance(role)) == FailureTolerance::Always {
+        if self.job.tolerance(role) == FailureTolerance::Always {
             return RestartScope::Replica;
         }
         self.policy
             .restart_scope
             .clone()
-            .unwrap_or_else(|| hook("restart_scope", || self.job.restart_scope(&self.topology, role)))
+            .unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
     }
 }
 
-fn check_policy<J: TrainingJob>(
-    job: &J,
+fn check_policy(
+    job: &dyn AnyJob,
     policy: &RunPolicy,
     settings: &Settings,
     errors: &mut FieldErrors,
@@ -315,7 +329,7 @@ fn check_policy<J: TrainingJob>(
         sidecar_grace_seconds: policy
             .sidecar_grace_period_seconds
             .map_or(settings.sidecar_grace_seconds, i64::from),
-        stable_address: policy.stable_address.unwrap_or(J::FRAMEWORK.stable_address),
+        stable_address: policy.stable_address.unwrap_or(job.framework().stable_address),
         failure: policy.failure_policy.clone().unwrap_or_default(),
         success: policy.success_policy.clone(),
         suspend: policy.suspend.unwrap_or(false),
@@ -329,7 +343,7 @@ fn check_policy<J: TrainingJob>(
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
 /// the spec itself.
-fn managers<J: TrainingJob>(job: &J, policy: &RunPolicy) -> Vec<(String, String)> {
+fn managers(job: &dyn AnyJob, policy: &RunPolicy) -> Vec<(String, String)> {
     let nested = policy.managed_by.clone();
     let nested = nested.map(|manager| (job.run_policy_field("managedBy"), manager));
     let top = job
@@ -342,8 +356,8 @@ fn managers<J: TrainingJob>(job: &J, policy: &RunPolicy) -> Vec<(String, String)
 /// Returns the field that names a controller other than this operator, and the name. Returns None if this operator
 /// runs the job. A job that names two controllers is not valid, and is not run here if one of them is another
 /// controller.
-pub fn other_manager<J: TrainingJob>(job: &J) -> Option<(String, String)> {
-    let policy = hook("run_policy", || job.run_policy());
+pub fn other_manager(job: &dyn AnyJob) -> Option<(String, String)> {
+    let policy = job.run_policy();
     let mut managers = managers(job, &policy).into_iter();
     managers.find(|(_, manager)| RunPolicy::is_another_controller(manager))
 }
@@ -372,16 +386,16 @@ fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
 }
 
 /// Checks the size of environment variables. The last replica of a role has the longest environment.
-fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+fn check_environment(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
     for role in &topology.roles {
         let Some(index) = role.replicas.checked_sub(1) else {
             continue;
         };
-        for variable in hook("env", || job.env(topology, &Replica { role, index })) {
+        for variable in job.env(topology, &Replica { role, index }) {
             let bytes = variable.name.len() + variable.value.as_ref().map_or(0, String::len) + 2;
             if bytes > MAX_ENV_BYTES {
                 errors.push(
-                    J::FRAMEWORK.roles_path(),
+                    job.framework().roles_path(),
                     format!(
                         "environment variable {} of {} must be at most {MAX_ENV_BYTES} bytes, the limit of Linux (would have {bytes} with {} replicas)",
                         variable.name, role.pod_name(index), topology.total(),

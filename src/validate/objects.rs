@@ -12,21 +12,21 @@ use kube_schema::Schema;
 
 use super::schema;
 use crate::api::schema::built_in;
-use crate::job::{FieldErrors, JobObject, ObjectKind, ReplicaState, Replicas, Topology, TrainingJob, hook};
+use crate::job::{AnyJob, FieldErrors, JobObject, ObjectKind, ReplicaState, Replicas, Topology};
 
 /// Checks the objects that the kind makes. An undeclared object would not be watched, and the API server drops unknown
 /// fields. These are mistakes of the kind's author, which the first job reveals.
-pub(super) fn check<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
     let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
     let mut known = BTreeSet::new();
-    for object in hook("objects", || job.objects(topology, &replicas)) {
+    for object in job.objects(topology, &replicas) {
         let title = format!("{} {:?}", object.kind.kind, object.name());
-        if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
+        if job.framework().objects.iter().all(|d| d.kind != object.kind) {
             errors.push(
                 "spec",
                 format!(
                     "the job's {title} is of a kind that {} does not declare",
-                    J::kind(&())
+                    job.kind()
                 ),
                 "this is a mistake in the operator: declare the kind with Framework::objects",
             );

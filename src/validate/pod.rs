@@ -18,7 +18,7 @@ use kube_schema::FieldPath;
 use serde_json::{Value, json};
 
 use super::texts::MUST_BE_SET;
-use crate::job::{FieldErrors, RoleDefinition, RoleSpec, TrainingJob, hook};
+use crate::job::{AnyJob, FieldErrors, RoleDefinition, RoleSpec};
 
 /// A test of the values at a path, such as `containers|initContainers[].ports[].hostPort`.
 ///
@@ -63,9 +63,9 @@ pub(super) struct Found<'f> {
 }
 
 /// Checks the templates of all roles of a job.
-pub(super) fn check<J: TrainingJob>(job: &J, found: &mut Found<'_>) {
-    let framework = J::FRAMEWORK;
-    let specs = hook("replica_specs", || job.replica_specs());
+pub(super) fn check(job: &dyn AnyJob, found: &mut Found<'_>) {
+    let framework = job.framework();
+    let specs = job.replica_specs();
     let spec = FieldPath::At("spec");
     for entry in specs.entries() {
         let is_of = |definition: &&RoleDefinition| match entry.class {
@@ -85,7 +85,7 @@ pub(super) fn check<J: TrainingJob>(job: &J, found: &mut Found<'_>) {
 }
 
 /// Returns a role's template with the ports that the operator adds to the framework's container.
-fn template_of<J: TrainingJob>(job: &J, definition: &RoleDefinition, entry: &RoleSpec<'_>) -> Option<Value> {
+fn template_of(job: &dyn AnyJob, definition: &RoleDefinition, entry: &RoleSpec<'_>) -> Option<Value> {
     let template = &entry.spec.as_ref()?.template;
     let mut value = serde_json::to_value(template).ok()?;
     let containers = template
@@ -93,13 +93,11 @@ fn template_of<J: TrainingJob>(job: &J, definition: &RoleDefinition, entry: &Rol
         .as_ref()
         .map(|spec| &spec.containers[..])
         .unwrap_or_default();
-    let main = hook("framework_container", || {
-        job.framework_container(definition, containers)
-    });
+    let main = job.framework_container(definition, containers);
     let container = main.and_then(|n| value["spec"]["containers"].get_mut(n));
     if let Some(container) = container.and_then(Value::as_object_mut) {
         let ports = container.entry("ports").or_insert_with(|| json!([]));
-        for (name, number) in J::FRAMEWORK.ports_of(definition) {
+        for (name, number) in job.framework().ports_of(definition) {
             if let Some(ports) = ports
                 .as_array_mut()
                 .filter(|p| p.iter().all(|port| port["name"] != name))

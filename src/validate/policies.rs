@@ -6,7 +6,7 @@ use crate::api::{
     FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS, MAX_EXIT_CODES,
     MAX_POLICY_ROLES, MAX_RESTARTS_IN_WINDOW, MAX_RULES, OnExitCodes, RestartPolicy,
 };
-use crate::job::{Complaint, FieldErrors, Role, TrainingJob};
+use crate::job::{AnyJob, Complaint, FieldErrors, Role};
 
 use super::texts::MUST_BE_SET;
 
@@ -29,7 +29,8 @@ pub(crate) const INVALID_EXIT_CODES: Complaint = Complaint {
 };
 
 /// Checks a failure policy at `path`.
-pub(super) fn check_failure_policy<J: TrainingJob>(
+pub(super) fn check_failure_policy(
+    job: &dyn AnyJob,
     path: &str,
     policy: &FailurePolicy,
     roles: &[Role<'_>],
@@ -48,7 +49,7 @@ pub(super) fn check_failure_policy<J: TrainingJob>(
     let rules = at.member("rules");
     check_length(&rules, policy.rules.len(), MAX_RULES, errors);
     for (n, rule) in policy.rules.iter().enumerate() {
-        check_rule::<J>(&rules.item(n), rule, roles, errors);
+        check_rule(job, &rules.item(n), rule, roles, errors);
     }
     let always = roles
         .iter()
@@ -58,7 +59,8 @@ pub(super) fn check_failure_policy<J: TrainingJob>(
     }
 }
 
-fn check_rule<J: TrainingJob>(
+fn check_rule(
+    job: &dyn AnyJob,
     path: &FieldPath<'_>,
     rule: &FailureRule,
     roles: &[Role<'_>],
@@ -73,7 +75,7 @@ fn check_rule<J: TrainingJob>(
         ),
         _ => errors.check_word(path.member("action"), rule.action.as_ref()),
     }
-    check_roles::<J>(path, &rule.roles, roles, errors);
+    check_roles(job, path, &rule.roles, roles, errors);
     if rule.on_exit_codes.is_some() && rule.on_pod_conditions.is_some() {
         errors.push_complaint(*path, &TWO_MATCHERS);
     }
@@ -121,14 +123,15 @@ fn check_codes(
 }
 
 /// Checks a success policy at `path`.
-pub(super) fn check_success_policy<J: TrainingJob>(
+pub(super) fn check_success_policy(
+    job: &dyn AnyJob,
     path: &str,
     policy: &JobSuccessPolicy,
     roles: &[Role<'_>],
     errors: &mut FieldErrors,
 ) {
     errors.check_word(format!("{path}.operator"), policy.operator.as_ref());
-    check_roles::<J>(&FieldPath::At(path), &policy.roles, roles, errors);
+    check_roles(job, &FieldPath::At(path), &policy.roles, roles, errors);
     let has_replicas = |name: &String| {
         roles
             .iter()
@@ -144,7 +147,8 @@ pub(super) fn check_success_policy<J: TrainingJob>(
 }
 
 /// Checks the names of roles in a policy. `roles` are those of the job, which may have names that its users chose.
-fn check_roles<J: TrainingJob>(
+fn check_roles(
+    job: &dyn AnyJob,
     path: &FieldPath<'_>,
     named: &[String],
     roles: &[Role<'_>],
@@ -152,12 +156,12 @@ fn check_roles<J: TrainingJob>(
 ) {
     let path = path.member("roles");
     let chosen = roles.iter().filter(|role| role.definition.source.is_open());
-    let mut known = J::FRAMEWORK.fixed_role_names();
+    let mut known = job.framework().fixed_role_names();
     known.extend(chosen.map(Role::name));
     check_length(&path, named.len(), MAX_POLICY_ROLES, errors);
     for (n, role) in named.iter().enumerate() {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(role)) {
-            errors.unknown_role(path.item(n), &J::kind(&()), role, &known);
+            errors.unknown_role(path.item(n), &job.kind(), role, &known);
         }
     }
 }

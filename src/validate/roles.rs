@@ -6,15 +6,15 @@ use kube_schema::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
-use crate::job::{FieldErrors, Role, RoleDefinition, RoleSource, RoleSpec, TrainingJob, hook};
+use crate::job::{AnyJob, FieldErrors, Framework, Role, RoleDefinition, RoleSource, RoleSpec};
 
 use super::template;
 
 /// Returns the roles in a job's spec, in the framework's order. Adds their errors.
-pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
-    let framework = J::FRAMEWORK;
+pub(super) fn check<'a>(job: &'a dyn AnyJob, errors: &mut FieldErrors) -> Vec<Role<'a>> {
+    let framework = job.framework();
     let spec = FieldPath::At("spec");
-    let specs = hook("replica_specs", || job.replica_specs());
+    let specs = job.replica_specs();
     let is_at_entry = |entry: &&RoleSpec<'_>| entry.class.is_none();
     let entries: Vec<_> = specs.entries().iter().filter(is_at_entry).collect();
     let known = framework.role_names();
@@ -22,7 +22,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
     for entry in &entries {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(&entry.role)) {
             let path = entry.path(&field, RoleSource::Entry);
-            errors.unknown_role(path, &J::kind(&()), &entry.role, &known);
+            errors.unknown_role(path, &job.kind(), &entry.role, &known);
         }
     }
     let mut roles = Vec::new();
@@ -46,14 +46,14 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
     if entries.is_empty() && !known.is_empty() {
         errors.no_role(field, &known);
     } else if errors.is_empty() {
-        check_minimums::<J>(&roles, errors);
+        check_minimums(framework, &roles, errors);
     }
     roles
 }
 
 /// Returns the role of the first of `named`, which are the entries with the name of the definition.
-fn entry<'a, 's, J: TrainingJob>(
-    job: &'a J,
+fn entry<'a, 's>(
+    job: &'a dyn AnyJob,
     field: &FieldPath<'_>,
     definition: &'static RoleDefinition,
     mut named: impl Iterator<Item = &'s RoleSpec<'a>>,
@@ -85,8 +85,8 @@ where
 
 /// Returns the role of an entry that has a field of its own, or is one of several in that field. `others` are the roles
 /// before it.
-fn in_field<'a, J: TrainingJob>(
-    job: &'a J,
+fn in_field<'a>(
+    job: &'a dyn AnyJob,
     field: &FieldPath<'_>,
     definition: &'static RoleDefinition,
     entry: &RoleSpec<'a>,
@@ -128,8 +128,7 @@ fn non_null<'a>(
 }
 
 /// Checks that each role that all jobs have has its minimum of replicas, and that any role has a replica.
-fn check_minimums<J: TrainingJob>(roles: &[Role<'_>], errors: &mut FieldErrors) {
-    let framework = J::FRAMEWORK;
+fn check_minimums(framework: &Framework, roles: &[Role<'_>], errors: &mut FieldErrors) {
     if !framework.needs_some_role() && roles.iter().all(|r| r.replicas == 0) {
         errors.no_replica(framework.roles_path());
     }
@@ -145,8 +144,8 @@ fn check_minimums<J: TrainingJob>(roles: &[Role<'_>], errors: &mut FieldErrors) 
     }
 }
 
-fn role<'a, J: TrainingJob>(
-    job: &'a J,
+fn role<'a>(
+    job: &'a dyn AnyJob,
     path: FieldPath<'_>,
     definition: &'static RoleDefinition,
     name: Cow<'a, str>,
@@ -162,12 +161,12 @@ fn role<'a, J: TrainingJob>(
         errors.too_big(at, replicas, max.into());
     }
     let restart_policy = match &spec.restart_policy {
-        None => J::FRAMEWORK.restart_policy,
+        None => job.framework().restart_policy,
         Some(RestartPolicy::Other(word)) => {
             if !word.is_empty() {
                 errors.unknown_word(path.member("restartPolicy"), word, RestartPolicy::WORDS);
             }
-            J::FRAMEWORK.restart_policy
+            job.framework().restart_policy
         }
         Some(known) => known,
     };
@@ -177,7 +176,7 @@ fn role<'a, J: TrainingJob>(
     Role {
         definition,
         field: path.to_string(),
-        names: hook("replica_names", || job.replica_names(definition, &slug)),
+        names: job.replica_names(definition, &slug),
         service: service.map(|end| format!("{}-{end}", job.meta().name.as_deref().unwrap_or_default())),
         slug,
         name,

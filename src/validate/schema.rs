@@ -3,7 +3,6 @@
 //!
 //! Rules in CEL are not evaluated.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use kube_schema::{Combination, Schema, Step, Type, Unit, Violation, ViolationKind, field, item};
 use serde_json::Value;
 
@@ -22,11 +21,6 @@ const MAX_NAMED_FIELDS: usize = 12;
 /// The number of errors in an object up to which the right place of a field is searched. Each search visits the whole
 /// schema.
 const MAX_ERRORS_WITH_SEARCH: usize = 50;
-
-/// Reads the schema of a definition's version.
-pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
-    Schema::new(&serde_json::to_value(schema).unwrap_or_default())
-}
 
 /// Returns the errors of `object` by `schema`, the schema of a definition's version.
 ///

@@ -11,17 +11,17 @@ use kube_schema::quantity::is_quantity;
 use kube_schema::{FieldPath, names};
 
 use super::texts::MUST_BE_SET;
-use crate::job::{FieldErrors, RoleDefinition, TrainingJob, hook};
+use crate::job::{AnyJob, FieldErrors, RoleDefinition};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
-pub(super) fn check<J: TrainingJob>(
-    job: &J,
+pub(super) fn check(
+    job: &dyn AnyJob,
     role: &RoleDefinition,
     path: FieldPath<'_>,
     template: &PodTemplateSpec,
     errors: &mut FieldErrors,
 ) -> (Option<usize>, i32) {
-    let framework = J::FRAMEWORK;
+    let framework = job.framework();
     let container = framework.container_name(role);
     let (port_name, default_port) = framework.ports_of(role).first().copied().unwrap_or_default();
     if let Some(metadata) = &template.metadata {
@@ -42,9 +42,7 @@ pub(super) fn check<J: TrainingJob>(
         .as_ref()
         .and_then(|s| s.init_containers.as_deref())
         .unwrap_or_default();
-    let main = hook("framework_container", || {
-        job.framework_container(role, containers)
-    });
+    let main = job.framework_container(role, containers);
     // A container without a name is probably the framework's.
     let unnamed = containers.iter().position(|container| container.name.is_empty());
     let unnamed = unnamed.filter(|_| main.is_none() && !container.is_empty());

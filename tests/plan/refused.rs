@@ -1,8 +1,9 @@
 //! Jobs that are refused, with their errors.
 
 use serde_json::{Value, json};
+use training_job::Kind;
 use training_job::api::labels::Keys;
-use training_job::validate::manifest::{Schemas, check};
+use training_job::validate::manifest::check;
 use training_job::validate::undecodable;
 use training_job_testbed::ToyJob;
 
@@ -153,9 +154,7 @@ fn an_annotation_has_a_maximum_of_bytes() {
 
 fn manifest_errors(manifest: &str) -> Vec<String> {
     let manifest = kube_manifest::parse(manifest).unwrap()[0].to_json();
-    let found = check::<ToyJob>(&Schemas::new::<ToyJob>(), &manifest)
-        .err()
-        .unwrap_or_default();
+    let found = check(&Kind::of::<ToyJob>(), &manifest).err().unwrap_or_default();
     found.iter().map(ToString::to_string).collect()
 }
 
@@ -167,7 +166,7 @@ fn all_nulls_of_a_manifest_are_one_warning() {
             "apiVersion": "kubeflow.org/v1", "kind": "ToyJob", "metadata": {"name": "a"},
             "spec": {"replicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}},
         });
-        let checked = check::<ToyJob>(&Schemas::new::<ToyJob>(), &job).unwrap();
+        let checked = check(&Kind::of::<ToyJob>(), &job).unwrap();
         checked.warnings.to_string()
     };
     let at = "spec.replicaSpecs.Worker.template.spec.containers[0].resources.limits";
@@ -270,19 +269,20 @@ fn an_error_of_a_manifest_names_the_place_where_its_user_wrote_it() {
 
 #[test]
 fn each_version_of_a_kind_has_a_schema() {
-    let schemas = Schemas::new::<ToyJob>();
+    let kind = Kind::of::<ToyJob>();
     assert!(
-        schemas
+        kind.schemas()
             .get("kubeflow.org/v1")
             .is_some_and(|schema| schema.property("spec").is_some())
     );
-    assert!(schemas.get("kubeflow.org/v2").is_none());
+    assert!(kind.schemas().get("kubeflow.org/v2").is_none());
 }
 
 #[test]
 fn a_job_that_cannot_be_decoded_has_errors_with_fields() {
-    let errors =
-        |spec: Value| undecodable::<ToyJob>(&json!({ "spec": spec })).map(|errors| errors.to_string());
+    let errors = |spec: Value| {
+        undecodable(&Kind::of::<ToyJob>(), &json!({ "spec": spec })).map(|errors| errors.to_string())
+    };
     assert_eq!(
         errors(json!({"replicaSpecs": {"Worker": {"replicas": "two"}}})).unwrap(),
         "spec.replicaSpecs.Worker.replicas: must be an integer (is \"two\")"

@@ -60,7 +60,7 @@ pub use backoff::{backoff, millis};
 pub use call::{CallError, CallTimeout};
 pub use gate::{Gate, Gated, Waiting};
 pub use version::Version;
-pub use watch::{DEFAULT_SILENCE_TIMEOUT, Event, Parse, Watch};
+pub use watch::{DEFAULT_SILENCE_TIMEOUT, Event, Watch};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -26,7 +26,6 @@ mod stream;
 use error::WatchError;
 use failures::Failures;
 use page::Page;
-pub use stream::Parse;
 use stream::WatchEvent;
 
 /// The longest time by which the server ends a watch before the silence timeout.
@@ -113,8 +112,6 @@ pub struct Watch<K> {
     /// requests that the server end it earlier (by a quarter of this time, at most 10 s, but not before 1 s), so that a
     /// healthy watch ends by itself and is continued without a failure.
     pub silence_timeout: Duration,
-    /// The function that decodes objects. Default: serde. The objects of a list have neither `apiVersion` nor `kind`.
-    pub parse: Parse<K>,
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
@@ -134,7 +131,6 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
             labels: None,
             call_timeout: CallTimeout::default(),
             silence_timeout: DEFAULT_SILENCE_TIMEOUT,
-            parse: |text| serde_json::from_str(text),
         }
     }
 
@@ -233,7 +229,7 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
             ));
             // Objects are decoded one by one, because a decoded page takes many times the memory of its text.
             for item in page.items {
-                let item = (self.parse)(item.get()).map_err(kube::Error::SerdeError);
+                let item = serde_json::from_str(item.get()).map_err(kube::Error::SerdeError);
                 handle(Event::Listed(item.map_err(CallError::from)?));
             }
             params.continue_token = page.continue_token;
@@ -259,7 +255,7 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
         };
         let events = self
             .call_timeout
-            .call(stream::open(&self.api, self.parse, &params, version))
+            .call(stream::open(&self.api, &params, version))
             .await?;
         pin_mut!(events);
         loop {

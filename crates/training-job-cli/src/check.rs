@@ -19,6 +19,7 @@ use training_job::{FieldError, FieldErrors, Settings, nearest};
 use crate::kinds::{Kind, Kinds, Unserved};
 use crate::kustomization::Kustomizations;
 use crate::report;
+use training_job_controller::offline;
 
 use assignment::{Assignment, apply_all};
 pub(crate) use job::Job;
@@ -342,7 +343,7 @@ impl Checker {
         if let Err(errors) = apply_all(&self.assignments, &mut object) {
             return self.field_findings(Severity::Error, node, errors);
         }
-        match kind.check(&object) {
+        match offline::check(&kind, &object) {
             Err(errors) => {
                 let errors = self.with_fields_of_other_kinds(&kind, errors);
                 if self.is_found && errors.iter().all(wording::is_of_action) {
@@ -362,7 +363,7 @@ impl Checker {
                 self.field_findings(Severity::Error, node, refused);
                 if self.is_for_this_machine {
                     // The check of the job has reported why nothing can be rendered.
-                    let objects = kind.render(&checked.object, &Settings::default());
+                    let objects = offline::render(&kind, &checked.object, &Settings::default());
                     let objects = objects.unwrap_or_default();
                     let errors = local::errors(&kind, &checked.object, &objects);
                     self.field_findings(Severity::Error, node, errors);

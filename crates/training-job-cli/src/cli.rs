@@ -95,7 +95,7 @@ impl Cli {
     pub fn main(self) -> ExitCode {
         let Self { program, kinds } = self;
         let version = program.version;
-        let program = program.kinds(&kinds.dyn_kinds());
+        let program = program.kinds(&kinds.of_operator());
         if Kubectl::is_called(std::env::args_os()) {
             return Kubectl::main(program, &kinds);
         }

@@ -7,19 +7,12 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use local_node::AdjustEnv;
 use serde_json::Value;
-use training_job::admission::DefinitionError;
-use training_job::api::JobStatus;
+use training_job::TrainingJob;
+use training_job::admission::{DefinitionError, definition_of};
 use training_job::api::labels::{Keys, OPERATOR_NAME};
-use training_job::{FieldErrors, Settings, TrainingJob};
-use training_job_controller::DynKind;
 use training_job_controller::process::{program, rules};
 
-use crate::diff::fields::{Fields, fields};
-use crate::diff::planned::planned_objects;
 use crate::doctor::installation::Installation;
-use crate::explain::dry_run::timeline;
-use crate::explain::timeline::JobTimeline;
-use crate::kubectl::outline::{Outline, outline};
 
 /// The kinds of job of a program, in the order of its help texts, with their history.
 #[derive(Clone, Debug)]
@@ -81,7 +74,7 @@ impl Kinds {
     /// Adds the kind of job `J`. `adjust_env` changes the environment of replicas that run as processes of one machine.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
-        self.kinds.push(Arc::new(Kind::new::<J>(adjust_env)));
+        self.kinds.push(Arc::new(Kind::of::<J>(adjust_env)));
         self
     }
 
@@ -102,7 +95,7 @@ impl Kinds {
 
     /// Returns the permissions that an operator needs for some of these kinds.
     pub(crate) fn rules_of<'k>(&self, kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Vec<PolicyRule> {
-        let kinds: Vec<DynKind> = kinds.into_iter().map(|kind| kind.dyn_kind.clone()).collect();
+        let kinds: Vec<_> = kinds.into_iter().map(|kind| kind.kind.clone()).collect();
         let more = kinds
             .iter()
             .flat_map(|kind| (self.installation.more_rules)(kind.name()));
@@ -149,8 +142,8 @@ impl Kinds {
     }
 
     /// Returns the kinds for [`process::main`](training_job_controller::process::main).
-    pub fn dyn_kinds(&self) -> Vec<DynKind> {
-        self.iter().map(|kind| kind.dyn_kind.clone()).collect()
+    pub fn of_operator(&self) -> Vec<training_job::Kind> {
+        self.iter().map(|kind| kind.kind.clone()).collect()
     }
 }
 
@@ -162,38 +155,21 @@ impl Deref for Kinds {
     }
 }
 
-/// Returns the objects that the operator would create now for a job with these objects in the cluster.
-type PlannedObjects =
-    fn(job: &Value, settings: &Settings, running: &[Value]) -> Result<Vec<Value>, FieldErrors>;
-
-/// A kind of job: the functions of [`DynKind`], and those of the commands.
+/// A kind of job with what only commands need.
 #[derive(Debug)]
 pub struct Kind {
-    pub(crate) dyn_kind: DynKind,
+    kind: training_job::Kind,
     definition: OnceLock<Result<CustomResourceDefinition, DefinitionError>>,
     /// Adjusts the environment of replicas that run as local processes.
     pub(crate) adjust_env: AdjustEnv,
-    /// Simulates a job that was written under an API version.
-    pub(crate) timeline:
-        fn(job: &Value, version: &str, settings: &Settings) -> Result<JobTimeline, FieldErrors>,
-    /// Returns the values that the author of a job decides.
-    pub(crate) fields: fn(job: &Value, settings: &Settings) -> Result<Fields, FieldErrors>,
-    /// Plans the objects of a job in a cluster, other than services and pods.
-    pub(crate) planned_objects: PlannedObjects,
-    /// Returns the status of a stored job, and the parts of its spec that views show.
-    pub(crate) outline: fn(job: &Value) -> (JobStatus, Result<Outline, FieldErrors>),
 }
 
 impl Kind {
-    pub(crate) fn new<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
+    pub(crate) fn of<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
         Self {
-            dyn_kind: DynKind::new::<J>(),
+            kind: training_job::Kind::of::<J>(),
             definition: OnceLock::new(),
             adjust_env,
-            timeline: timeline::<J>,
-            fields: fields::<J>,
-            planned_objects: planned_objects::<J>,
-            outline: outline::<J>,
         }
     }
 
@@ -203,16 +179,14 @@ impl Kind {
     /// # Errors
     /// The declarations of the kind's author are inconsistent.
     pub fn built_definition(&self) -> Result<&CustomResourceDefinition, &DefinitionError> {
-        self.definition
-            .get_or_init(|| self.dyn_kind.definition())
-            .as_ref()
+        self.definition.get_or_init(|| definition_of(&self.kind)).as_ref()
     }
 }
 
 impl Deref for Kind {
-    type Target = DynKind;
+    type Target = training_job::Kind;
 
-    fn deref(&self) -> &DynKind {
-        &self.dyn_kind
+    fn deref(&self) -> &training_job::Kind {
+        &self.kind
     }
 }

@@ -14,6 +14,7 @@ use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::{report, write};
+use training_job_controller::offline;
 
 const HELP: &str = "\
 The job has the roles that its kind needs, each with one replica, and the given number of workers. All containers run
@@ -172,11 +173,12 @@ fn manifest(
     let changed = |shape: &Value| {
         let mut job = shape.clone();
         assignment::apply_all(set, &mut job)?;
-        let warnings = kind.check(&job)?.warnings;
+        let warnings = offline::check(kind, &job)?.warnings;
         Ok::<_, FieldErrors>((job, warnings))
     };
     let shapes = shapes(kind, first);
-    let is_clean = |shape: &&Value| kind.check(shape).is_ok_and(|checked| checked.warnings.is_empty());
+    let is_clean =
+        |shape: &&Value| offline::check(kind, shape).is_ok_and(|checked| checked.warnings.is_empty());
     if let Some(shape) = shapes.iter().find(is_clean) {
         return changed(shape);
     }
@@ -229,7 +231,7 @@ fn complete_job(
 ) -> Value {
     let bare = job(kind, roles, first, has_policy, |_| false);
     let label = kind.framework.keys().replica_type();
-    let objects = kind.render(&bare, &Settings::default()).unwrap_or_default();
+    let objects = offline::render(kind, &bare, &Settings::default()).unwrap_or_default();
     let pods = objects.iter().filter(|object| object["kind"] == "Pod");
     let has_command = |pod: &&Value| pod["spec"]["containers"][0]["command"].is_array();
     let served = pods

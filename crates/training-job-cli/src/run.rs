@@ -77,6 +77,6 @@ impl Run {
                 return ExitCode::FAILURE;
             }
         }
-        process::main(&flags, kinds.dyn_kinds())
+        process::main(&flags, kinds.of_operator())
     }
 }

@@ -23,7 +23,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::json;
 use training_job::plan::observed::{Observed, Phase};
-use training_job::{Settings, ValidJob, plan, render, validate};
+use training_job::validate::validate_any;
+use training_job::{Kind, Settings, ValidJob, plan, render};
 use training_job_controller::Options;
 use training_job_controller::fuzzing::{Caches, Object, Pod};
 use training_job_mxnet::MXJob;
@@ -83,9 +84,10 @@ fn prepare(name: &str) -> Box<dyn FnMut()> {
     let (part, replicas) = name.split_once(' ').unwrap();
     let settings = Settings::default();
     let new: &MXJob = Box::leak(Box::new(job(replicas.parse().unwrap())));
-    let valid = validate(new, &settings).unwrap();
+    let kind = Arc::new(Kind::of::<MXJob>());
+    let valid = validate_any(&kind, new, &settings).unwrap();
     match part {
-        "validate" => Box::new(move || drop(black_box(validate(new, &settings)))),
+        "validate" => Box::new(move || drop(black_box(validate_any(&kind, new, &settings)))),
         "render" => Box::new(move || drop(black_box(render::all(&valid)))),
         "plan-new" => {
             let nothing = Observed::default();
@@ -93,16 +95,16 @@ fn prepare(name: &str) -> Box<dyn FnMut()> {
         }
         "plan-calm" => {
             let (job, observed) = calm(new);
-            let valid = validate(Box::leak(Box::new(job)), &settings).unwrap();
+            let valid = validate_any(&kind, Box::leak(Box::new(job)), &settings).unwrap();
             Box::new(move || assert!(plan(&valid, &observed, now()).is_idle()))
         }
         "decode-job" => {
             let text = job_text(new);
-            Box::new(move || drop(black_box(Object::<MXJob>::from_text(&text).unwrap())))
+            Box::new(move || drop(black_box(Object::from_text(&kind, &text).unwrap())))
         }
         "cache-job" => {
             let (text, caches) = (job_text(new), caches());
-            Box::new(move || caches.job_applied(Object::from_text(&text).unwrap()))
+            Box::new(move || caches.job_applied(Object::from_text(&kind, &text).unwrap()))
         }
         "decode-pod" => {
             let text = pod_texts(&valid).pop().unwrap();
@@ -148,8 +150,9 @@ fn job(replicas: u32) -> MXJob {
 /// Returns a job whose pods all run, and its observed state. Its plan is idle.
 fn calm(new: &MXJob) -> (MXJob, Observed) {
     let (mut job, mut observed) = (new.clone(), Observed::default());
+    let kind = Kind::of::<MXJob>();
     loop {
-        let valid = validate(&job, &Settings::default()).unwrap();
+        let valid = validate_any(&kind, &job, &Settings::default()).unwrap();
         let plan = plan(&valid, &observed, now());
         if plan.is_idle() {
             return (job, observed);
@@ -172,7 +175,7 @@ fn job_text(new: &MXJob) -> String {
 }
 
 /// Returns the running pods of a job as a watch sends them.
-fn pod_texts(valid: &ValidJob<'_, MXJob>) -> Vec<String> {
+fn pod_texts(valid: &ValidJob<'_>) -> Vec<String> {
     let pods = (0..).zip(render::all(valid).pods);
     let text = |(number, mut pod): (u32, k8s_openapi::api::core::v1::Pod)| {
         pod.metadata.uid = Some(format!("6c1b2f0e-5f3c-4d1b-9a52-{number:012}"));
@@ -188,7 +191,11 @@ fn pod_texts(valid: &ValidJob<'_, MXJob>) -> Vec<String> {
 }
 
 /// Returns the empty caches of an operator.
-fn caches() -> Caches<MXJob> {
+fn caches() -> Caches {
     let nobody = tower::service_fn(|_| pending::<Result<http::Response<Body>, Infallible>>());
-    Caches::new(Client::new(nobody, "team"), Options::default())
+    Caches::new(
+        Kind::of::<MXJob>(),
+        Client::new(nobody, "team"),
+        Options::default(),
+    )
 }

@@ -9,14 +9,14 @@ use futures::future::BoxFuture;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
-use kube::{Api, Resource};
 
 use kube_follow::CallError;
 use serde::Serialize;
 use serde_json::{Value, json};
 use training_job::api::labels;
-use training_job::job::{Topology, TrainingJob};
+use training_job::job::{ObjectDefinition, Topology};
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 
@@ -49,14 +49,16 @@ pub(super) struct Applier<'a> {
     topology: Option<&'a Topology<'a>>,
     /// The value of the label that selects the children in watches.
     controller: &'static str,
+    /// The kinds of objects that its kind declares.
+    objects: &'static [ObjectDefinition],
     /// True if a create was refused: the first create is made alone, because the next ones may be refused as well.
     was_refused: bool,
 }
 
 impl<'a> Applier<'a> {
-    pub(super) fn new<J: TrainingJob>(
+    pub(super) fn new(
         context: &'a Context,
-        job: &StoredJob<J>,
+        job: &StoredJob,
         topology: Option<&'a Topology<'a>>,
         was_refused: bool,
     ) -> Self {
@@ -65,10 +67,11 @@ impl<'a> Applier<'a> {
             context,
             namespace: meta.namespace.clone().unwrap_or_default(),
             owner: meta.uid.clone().unwrap_or_default(),
-            kind: J::kind(&()).into_owned(),
+            kind: job.kind().name().to_owned(),
             name: meta.name.clone().unwrap_or_default(),
             topology,
-            controller: J::FRAMEWORK.controller,
+            controller: job.kind().framework.controller,
+            objects: job.kind().framework.objects,
             was_refused,
         }
     }
@@ -79,7 +82,7 @@ impl<'a> Applier<'a> {
     /// that a replica's host name exists before its pod, and then pods. Deletes are made in the opposite order. The failure
     /// of one object does not stop the others of its kind. If a required object cannot be created, no services and pods are
     /// created, because they may need it; if a service cannot be created, no pods are.
-    pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
+    pub(super) async fn apply(&self, plan: &Plan, job: &Validated<'_>) -> Applied {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
             let kind = ChildKind::from(objects[0].kind);
@@ -92,7 +95,7 @@ impl<'a> Applier<'a> {
             applied.add_created(kind, made);
         }
         let is_optional = |failed: &ApplyFailure| {
-            let mut objects = J::FRAMEWORK.objects.iter();
+            let mut objects = self.objects.iter();
             objects.any(|d| ChildKind::from(d.kind) == failed.kind && d.optional)
         };
         let has_all = applied.failures.iter().all(is_optional);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use kube::{Api, Client, Resource};
 
 use kube_follow::CallTimeout;
-use kube_follow::{Event, Parse, Watch};
+use kube_follow::{Event, Watch};
 use parking_lot::{Mutex, MutexGuard};
 use training_job::api::JobStatus;
-use training_job::job::{Settings, TrainingJob};
+use training_job::job::Settings;
 use training_job::plan::observed::Observed;
 
 use super::cache::children::Children;
@@ -49,7 +49,6 @@ impl Context {
         api: Api<K>,
         kind: &K::DynamicType,
         labels: Option<String>,
-        parse: Parse<K>,
         mut handle: impl FnMut(Event<K>),
     ) where
         K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -68,7 +67,6 @@ impl Context {
             labels,
             call_timeout: self.timeout,
             silence_timeout: self.watch_timeout,
-            parse,
             ..Watch::of(api, kind)
         };
         watch
@@ -99,7 +97,7 @@ impl Context {
     }
 
     /// Returns the cached children of a job.
-    pub(super) fn observe(&self, job: &impl Resource) -> Arc<Observed> {
+    pub(super) fn observe(&self, job: &StoredJob) -> Arc<Observed> {
         let (namespace, uid) = (&job.meta().namespace, &job.meta().uid);
         let mut observed = self.children().observe(
             namespace.as_deref().unwrap_or_default(),
@@ -112,9 +110,9 @@ impl Context {
     }
 
     /// Offers a job that has finished. Returns false if it must be offered again later.
-    pub(super) fn offer_finished<J: TrainingJob>(
+    pub(super) fn offer_finished(
         &self,
-        job: &StoredJob<J>,
+        job: &StoredJob,
         status: &JobStatus,
         children: &Arc<Observed>,
     ) -> bool {

@@ -17,7 +17,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use training_job::api::FailureRecord;
-use training_job::job::TrainingJob;
 use training_job::plan::{ChildKind, PlannedEvent, printable, reasons};
 
 use super::answers::Answer;
@@ -126,13 +125,7 @@ impl Recorder {
     }
 
     /// Queues an event. `ends_job` is true for an event that reports the end of the job.
-    pub(super) fn record<J: TrainingJob>(
-        &self,
-        job: &StoredJob<J>,
-        event: &PlannedEvent,
-        now: Timestamp,
-        ends_job: bool,
-    ) {
+    pub(super) fn record(&self, job: &StoredJob, event: &PlannedEvent, now: Timestamp, ends_job: bool) {
         let meta = job.meta();
         let name = meta.name.clone().unwrap_or_default();
         let uid = meta.uid.clone().unwrap_or_default();
@@ -285,12 +278,8 @@ fn log_dropped(event: &QueuedEvent, error: &str) {
 }
 
 /// Converts an event to the object that is stored under this name.
-fn to_event<J: TrainingJob>(
-    job: &StoredJob<J>,
-    unique: String,
-    event: &PlannedEvent,
-    now: Timestamp,
-) -> Event {
+fn to_event(job: &StoredJob, unique: String, event: &PlannedEvent, now: Timestamp) -> Event {
+    let kind = job.kind();
     let meta = job.meta();
     Event {
         metadata: ObjectMeta {
@@ -299,8 +288,8 @@ fn to_event<J: TrainingJob>(
             ..ObjectMeta::default()
         },
         involved_object: ObjectReference {
-            api_version: Some(J::api_version(&()).into_owned()),
-            kind: Some(J::kind(&()).into_owned()),
+            api_version: Some(kind.resource.api_version.clone()),
+            kind: Some(kind.name().to_owned()),
             name: meta.name.clone(),
             namespace: meta.namespace.clone(),
             uid: meta.uid.clone(),
@@ -311,10 +300,10 @@ fn to_event<J: TrainingJob>(
         reason: Some(event.reason.clone()),
         message: Some(stored_message(&event.message)),
         source: Some(EventSource {
-            component: Some(J::FRAMEWORK.controller.to_owned()),
+            component: Some(kind.framework.controller.to_owned()),
             host: None,
         }),
-        reporting_component: Some(J::FRAMEWORK.controller.to_owned()),
+        reporting_component: Some(kind.framework.controller.to_owned()),
         first_timestamp: Some(Time(now)),
         last_timestamp: Some(Time(now)),
         count: Some(1),

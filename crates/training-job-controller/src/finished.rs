@@ -6,11 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::{Client, Resource};
+use kube::Client;
 use serde_json::{Value, json};
 
 use training_job::api::{ConditionType, JobStatus};
-use training_job::job::TrainingJob;
 use training_job::plan::observed::Observed;
 
 use super::cache::stored_job::StoredJob;
@@ -48,11 +47,7 @@ pub trait FinishedJobs: Debug + Send + Sync {
 
 impl FinishedJob {
     /// Returns the job with these children.
-    pub(super) fn new<J: TrainingJob>(
-        job: &StoredJob<J>,
-        status: &JobStatus,
-        children: Arc<Observed>,
-    ) -> Self {
+    pub(super) fn new(job: &StoredJob, status: &JobStatus, children: Arc<Observed>) -> Self {
         let text = match job {
             StoredJob::Job { text, .. } => text.clone(),
             StoredJob::Unreadable { meta, stored, .. } => {
@@ -60,12 +55,12 @@ impl FinishedJob {
             }
         };
         Self {
-            kind: J::kind(&()).into_owned(),
+            kind: job.kind().name().to_owned(),
             uid: job.meta().uid.clone().unwrap_or_default(),
             finished_at: finished_at(status),
             children,
             text,
-            api_version: J::api_version(&()).into_owned(),
+            api_version: job.kind().resource.api_version.clone(),
         }
     }
 

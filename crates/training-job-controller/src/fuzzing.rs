@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use kube::{Client, Resource};
+use kube::Client;
 use serde_json::Value;
 
 use training_job::api::JobStatus;
-use training_job::job::Settings;
-use training_job::job::TrainingJob;
+use training_job::job::{Kind, Settings};
 use training_job::plan::observed::{Observed, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Plan};
 
@@ -19,23 +18,23 @@ use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::metrics::Metrics;
 use super::operator::{Operator, Options};
-use super::reconciler::{FirstList, JobReconciler, Reconciler};
+use super::reconciler::{FirstList, JobReconciler};
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
 
 /// An operator that maintains its caches without reconciling.
-pub struct Caches<J> {
+pub struct Caches {
     operator: Operator,
-    kind: JobReconciler<J>,
+    kind: JobReconciler,
 }
 
-impl<J: TrainingJob> Caches<J> {
+impl Caches {
     /// Creates empty caches.
-    pub fn new(client: Client, options: Options) -> Self {
+    pub fn new(kind: Kind, client: Client, options: Options) -> Self {
         Self {
-            operator: Operator::new(client, options).manage::<J>(),
-            kind: JobReconciler::new(0, &Metrics::default()),
+            operator: Operator::new(client, options).manage_kind(kind.clone()),
+            kind: JobReconciler::new(Arc::new(kind), 0, &Metrics::default()),
         }
     }
 
@@ -52,7 +51,7 @@ impl<J: TrainingJob> Caches<J> {
     }
 
     /// Caches a job as if a watch had delivered it.
-    pub fn job_applied(&self, job: Object<J>) {
+    pub fn job_applied(&self, job: Object) {
         self.kind.jobs().applied(job.0);
     }
 
@@ -78,23 +77,23 @@ impl<J: TrainingJob> Caches<J> {
 }
 
 /// A job object as the controller caches it.
-pub struct Object<J>(StoredJob<J>);
+pub struct Object(StoredJob);
 
-impl<J: TrainingJob> Object<J> {
+impl Object {
     /// Decodes an object.
     ///
     /// # Errors
     /// Its metadata cannot be decoded.
-    pub fn read(object: &Value) -> serde_json::Result<Self> {
-        serde::Deserialize::deserialize(object).map(Self)
+    pub fn read(kind: &Arc<Kind>, object: &Value) -> serde_json::Result<Self> {
+        Self::from_text(kind, &object.to_string())
     }
 
     /// Decodes an object from the text of a watch event.
     ///
     /// # Errors
     /// The text is not JSON, or its metadata cannot be decoded.
-    pub fn from_text(text: &str) -> serde_json::Result<Self> {
-        StoredJob::read(text).map(Self)
+    pub fn from_text(kind: &Arc<Kind>, text: &str) -> serde_json::Result<Self> {
+        Ok(Self(StoredJob::of(kind, serde_json::from_str(text)?)))
     }
 
     /// Returns its status, as far as it can be decoded.
@@ -120,7 +119,7 @@ impl<J: TrainingJob> Object<J> {
     pub fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
         self.0
             .validate(&Settings::default())
-            .plan(&self.status(), self.0.unsound(), observed, now)
+            .plan(&self.0, &self.status(), observed, now)
     }
 
     /// Returns the pods that a plan for the job creates.

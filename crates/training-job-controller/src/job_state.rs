@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Resource;
 use kube_follow::CallError;
 use tokio::time::Instant;
 
 use training_job::api::JobStatus;
-use training_job::job::TrainingJob;
 use training_job::plan::{ChildKind, Plan, PlannedEvent};
 
 use super::answers::Answer;
@@ -34,7 +32,7 @@ pub(super) enum Uncertain {
 
 impl Uncertain {
     /// Returns the uncertainty about a job after a failed write, if any.
-    pub(super) fn after_error<J: TrainingJob>(error: &CallError, job: &StoredJob<J>) -> Option<Self> {
+    pub(super) fn after_error(error: &CallError, job: &StoredJob) -> Option<Self> {
         match Answer::from(error) {
             Answer::NotFound | Answer::AlreadyExists | Answer::Conflict => {
                 Some(Self::VersionMismatch(job.meta().resource_version.clone()))
@@ -45,7 +43,7 @@ impl Uncertain {
     }
 
     /// Returns true if the cached job is still uncertain.
-    pub(super) fn still_applies<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
+    pub(super) fn still_applies(&self, cached: &StoredJob) -> bool {
         match self {
             Self::VersionMismatch(version) => *version == cached.meta().resource_version,
             Self::Unanswered => true,

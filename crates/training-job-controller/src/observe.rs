@@ -6,17 +6,17 @@ use kube::Api;
 use kube::api::ListParams;
 use kube_follow::{CallError, Version};
 
-use training_job::job::TrainingJob;
+use training_job::job::Kind;
 
 use super::cache::jobs::{self, Reread};
 use super::cache::list_epoch::ObjectName;
-use super::cache::stored_job::StoredJob;
+use super::cache::stored_job::{RawJob, StoredJob};
 use super::context::Context;
 use super::job_state::JobState;
 use super::reconciler::JobReconciler;
 use super::steps::Observation;
 
-impl<J: TrainingJob> JobReconciler<J> {
+impl JobReconciler {
     /// Returns the cached job and its children. An uncertain job is read again first. Returns `None` if the job is
     /// gone or another job has its name.
     ///
@@ -25,11 +25,11 @@ impl<J: TrainingJob> JobReconciler<J> {
     pub(super) async fn observe(
         &self,
         context: &Context,
-        cached: &Arc<StoredJob<J>>,
+        cached: &Arc<StoredJob>,
         state: &mut JobState,
-    ) -> Result<Option<Observation<J>>, CallError> {
+    ) -> Result<Option<Observation>, CallError> {
         let job = self.confirm(context, cached.clone(), state).await?;
-        let is_same = |job: &Arc<StoredJob<J>>| jobs::uid(&**job) == jobs::uid(&**cached);
+        let is_same = |job: &Arc<StoredJob>| jobs::uid(&**job) == jobs::uid(&**cached);
         Ok(job.filter(is_same).map(|job| Observation {
             children: context.observe(&*job),
             job,
@@ -39,9 +39,9 @@ impl<J: TrainingJob> JobReconciler<J> {
     async fn confirm(
         &self,
         context: &Context,
-        mut cached: Arc<StoredJob<J>>,
+        mut cached: Arc<StoredJob>,
         state: &mut JobState,
-    ) -> Result<Option<Arc<StoredJob<J>>>, CallError> {
+    ) -> Result<Option<Arc<StoredJob>>, CallError> {
         let name = jobs::name(&cached);
         while state
             .uncertain
@@ -49,7 +49,7 @@ impl<J: TrainingJob> JobReconciler<J> {
             .is_some_and(|why| why.still_applies(&cached))
         {
             let epoch = self.jobs().epoch();
-            let (job, version) = read_job(context, &name).await?;
+            let (job, version) = read_job(context, &self.kind, &name).await?;
             let reread = self.jobs().reread(&cached, epoch, job, version);
             match reread {
                 Reread::Current(job) => {
@@ -74,14 +74,18 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 /// Returns the job of this name from the server, if it exists, and the version of that state.
-async fn read_job<J: TrainingJob>(
+async fn read_job(
     context: &Context,
+    kind: &Arc<Kind>,
     (namespace, name): &ObjectName,
-) -> Result<(Option<StoredJob<J>>, Version), CallError> {
-    let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), namespace);
+) -> Result<(Option<StoredJob>, Version), CallError> {
+    let resource = &kind.resource;
+    let api = Api::<RawJob>::namespaced_with(context.client.clone(), namespace, resource);
     // A list has a version of its own, and needs no permission that the operator lacks.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let list = context.timeout.call(api.list(&params)).await?;
     let version = list.metadata.resource_version.as_deref().map(Version::parse);
-    Ok((list.items.into_iter().next(), version.unwrap_or_default()))
+    let job = list.items.into_iter().next();
+    let job = job.map(|job| StoredJob::of(kind, job));
+    Ok((job, version.unwrap_or_default()))
 }

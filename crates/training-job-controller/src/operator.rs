@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::{join_all, select_all};
+use futures::future::{BoxFuture, join_all, select_all};
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use kube_follow::{CallTimeout, DEFAULT_SILENCE_TIMEOUT, Gate};
-use training_job::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
+use training_job::job::{GangScheduler, Kind, ObjectKind, Settings, TrainingJob};
 use training_job::plan::ChildKind;
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 
@@ -29,7 +29,7 @@ use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
 use super::quota_queue::QuotaQueue;
-use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
+use super::reconciler::{FirstList, JobReconciler};
 
 /// The time that calls in flight have to finish when the operator stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ impl Default for Options {
 /// retry, per job and with bounds.
 pub struct Operator {
     pub(super) context: Context,
-    pub(super) kinds: Vec<Box<dyn Reconciler>>,
+    pub(super) kinds: Vec<JobReconciler>,
     ready: watch::Sender<bool>,
 }
 
@@ -129,12 +129,18 @@ impl Operator {
 
     /// Adds the jobs of type `J`.
     #[must_use]
-    pub fn manage<J: TrainingJob>(mut self) -> Self {
+    pub fn manage<J: TrainingJob>(self) -> Self {
+        self.manage_kind(Kind::of::<J>())
+    }
+
+    /// Adds the jobs of a kind.
+    #[must_use]
+    pub fn manage_kind(mut self, kind: Kind) -> Self {
         let (number, metrics) = (self.kinds.len(), &self.context.metrics);
         let namespace = self.context.namespace.as_deref().unwrap_or_default();
-        metrics.add_kind(J::FRAMEWORK.name, namespace);
+        metrics.add_kind(kind.framework.name, namespace);
         self.kinds
-            .push(Box::new(JobReconciler::<J>::new(number, metrics)));
+            .push(JobReconciler::new(Arc::new(kind), number, metrics));
         self
     }
 
@@ -155,11 +161,11 @@ impl Operator {
         // The lists that all jobs need, and those that each kind needs as well.
         let mut common = Vec::new();
         let mut of_kinds: Vec<Vec<watch::Receiver<FirstList>>> = Vec::new();
-        let mut watches: Vec<Boxed<'_>> = Vec::new();
+        let mut watches: Vec<BoxFuture<'_, ()>> = Vec::new();
         for kind in &self.kinds {
             let done = FirstList::sender();
             of_kinds.push(vec![done.subscribe()]);
-            watches.push(kind.watch(context, done));
+            watches.push(Box::pin(kind.watch(context, done)));
         }
         let gangs = context
             .settings
@@ -171,9 +177,10 @@ impl Operator {
             match child {
                 ChildKind::Object(object) => {
                     let all = of_kinds.iter_mut().zip(&self.kinds);
-                    let needs =
-                        |kind: &dyn Reconciler| gangs == Some(object) || kind.objects().contains(&object);
-                    all.filter(|(_, kind)| needs(&***kind))
+                    let needs = |reconciler: &JobReconciler| {
+                        gangs == Some(object) || reconciler.kind.objects().contains(&object)
+                    };
+                    all.filter(|(_, reconciler)| needs(reconciler))
                         .for_each(|(lists, _)| lists.push(done.subscribe()));
                 }
                 ChildKind::Pod | ChildKind::Service => common.push(done.subscribe()),
@@ -230,7 +237,7 @@ impl Operator {
 
     /// Returns the child kinds of all job kinds, without duplicates.
     fn child_kinds(&self) -> Vec<ChildKind> {
-        let mut objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
+        let mut objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|of| of.kind.objects()).collect();
         let gangs = self.context.settings.gang_scheduler.as_ref();
         objects.extend(gangs.map(GangScheduler::pod_group));
         let objects = objects.into_iter().map(ChildKind::from);

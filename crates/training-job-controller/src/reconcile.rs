@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::{Api, Resource};
+use kube::Api;
 use kube_follow::millis;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,7 +14,6 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use training_job::api::{ConditionType, JobStatus};
-use training_job::job::{ObjectKind, TrainingJob, object_kinds};
 use training_job::plan::observed::{NameHolder, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, Plan};
 
@@ -28,7 +27,7 @@ use super::metrics::ErrorReason;
 use super::queue::Key;
 use super::quota_queue::Part;
 use super::rate_limit::RefusedChildren;
-use super::reconciler::{Boxed, FirstList, JobReconciler, Reconciler};
+use super::reconciler::{FirstList, JobReconciler};
 use super::requeue::{self, MAX_SLEEP, Next, Problem};
 use super::steps::{Action, Applied};
 use super::validate::Validated;
@@ -37,18 +36,31 @@ use super::validate::Validated;
 const OFFER_AGAIN: Duration = Duration::from_secs(5);
 
 /// The data that the steps of one reconcile share.
-pub(super) struct Reconcile<'a, J> {
-    pub(super) reconciler: &'a JobReconciler<J>,
+pub(super) struct Reconcile<'a> {
+    pub(super) reconciler: &'a JobReconciler,
     pub(super) context: &'a Context,
-    pub(super) job: &'a StoredJob<J>,
+    pub(super) job: &'a StoredJob,
     /// The status of the cached job, without its invalid values.
     pub(super) stored_status: JobStatus,
-    pub(super) validated: Validated<'a, J>,
+    pub(super) validated: Validated<'a>,
     pub(super) state: &'a mut JobState,
 }
 
-impl<J: TrainingJob> JobReconciler<J> {
-    async fn reconcile_key(&self, context: &Context, key: &Key, waited: Duration) {
+impl JobReconciler {
+    /// Watches the jobs forever, and records the state of the first list.
+    pub(super) async fn watch(&self, context: &Context, listed: watch::Sender<FirstList>) {
+        let handle = |event| self.on_job_event(context, event, &listed);
+        let (client, resource) = (context.client.clone(), &self.kind.resource);
+        let api = match &context.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        };
+        context.watch(api, resource, None, handle).await;
+    }
+
+    /// Reconciles one job, and queues it again if another reconcile is due. `waited` is the time that it spent in the
+    /// queue.
+    pub(super) async fn reconcile(&self, context: &Context, key: &Key, waited: Duration) {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(cached) = self.jobs().get(&name) else {
             context.freed_capacity.set_waiting(key, false);
@@ -58,7 +70,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         };
         let span = tracing::info_span!(
             "reconcile",
-            kind = self.kind(),
+            kind = self.kind.name(),
             namespace = key.namespace,
             job = key.name,
             generation = cached.meta().generation,
@@ -70,13 +82,7 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 
     /// Reconciles a cached job. All its log lines are in the current span.
-    async fn reconcile_job(
-        &self,
-        context: &Context,
-        key: &Key,
-        cached: &Arc<StoredJob<J>>,
-        waited: Duration,
-    ) {
+    async fn reconcile_job(&self, context: &Context, key: &Key, cached: &Arc<StoredJob>, waited: Duration) {
         let uid = jobs::uid(cached);
         let mut state = self.states().get(&uid).cloned().unwrap_or_default();
         let started = Instant::now();
@@ -96,7 +102,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let failed = match &next {
             Next::Failed(problem, _) if !problem.is_away => {
                 let reason = problem.reason;
-                context.metrics.reconcile_failed(J::FRAMEWORK.name, reason);
+                context.metrics.reconcile_failed(self.kind.framework.name, reason);
                 true
             }
             Next::Failed(..) | Next::Done(_) | Next::Now => false,
@@ -105,9 +111,9 @@ impl<J: TrainingJob> JobReconciler<J> {
         Span::current().record("duration_ms", millis(duration));
         context
             .metrics
-            .reconciled(J::FRAMEWORK.name, waited, duration, failed);
+            .reconciled(self.kind.framework.name, waited, duration, failed);
         tracing::debug!(failed, "reconciled");
-        requeue::schedule(context, &self.kind(), key, next, &mut state);
+        requeue::schedule(context, self.kind.name(), key, next, &mut state);
         // The state of a job that was deleted meanwhile has been removed and must not return.
         let current = self.jobs().get(&jobs::name(cached));
         if current.is_some_and(|job| jobs::uid(&*job) == uid) {
@@ -119,14 +125,14 @@ impl<J: TrainingJob> JobReconciler<J> {
     async fn on_panic(
         &self,
         context: &Context,
-        job: &StoredJob<J>,
+        job: &StoredJob,
         state: &mut JobState,
         panic: HookPanic,
     ) -> Next {
         let HookPanic { hook, message } = panic;
         let problem = format!("the hook {} panicked: {message}", hook.unwrap_or("(none)"));
         let report = async {
-            let (kind, name) = (self.kind(), job.meta().name.as_deref().unwrap_or_default());
+            let (kind, name) = (self.kind.name(), job.meta().name.as_deref().unwrap_or_default());
             let mut reconcile = Reconcile {
                 reconciler: self,
                 context,
@@ -136,7 +142,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                 state,
             };
             let now = context.clock.now();
-            let plan = plan::panicked(&kind, name, &reconcile.stored_status, hook, &message, now);
+            let plan = plan::panicked(kind, name, &reconcile.stored_status, hook, &message, now);
             let written = reconcile.write_status(&plan).await;
             reconcile.send_events(&Applied::default(), &plan, &written);
         };
@@ -149,7 +155,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         &self,
         context: &Context,
         key: &Key,
-        cached: &Arc<StoredJob<J>>,
+        cached: &Arc<StoredJob>,
         state: &mut JobState,
     ) -> Next {
         // Observe.
@@ -246,7 +252,7 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 }
 
-impl<J: TrainingJob> Reconcile<'_, J> {
+impl Reconcile<'_> {
     /// Records the time since which an active job has no pods. It is that of its start, or now if its pods are gone.
     fn record_wait(&mut self, children: &Observed) {
         let status = &self.stored_status;
@@ -311,37 +317,6 @@ impl<J: TrainingJob> Reconcile<'_, J> {
 
     fn plan(&self, children: &Observed) -> Plan {
         let now = self.context.clock.now();
-        self.validated
-            .plan(&self.stored_status, self.job.unsound(), children, now)
-    }
-}
-
-impl<J: TrainingJob> Reconciler for JobReconciler<J> {
-    fn kind(&self) -> String {
-        J::kind(&()).into_owned()
-    }
-
-    fn controller(&self) -> &'static str {
-        J::FRAMEWORK.controller
-    }
-
-    fn objects(&self) -> Vec<ObjectKind> {
-        object_kinds::<J>()
-    }
-
-    fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<FirstList>) -> Boxed<'a> {
-        Box::pin(async move {
-            let handle = |event| self.on_job_event(context, event, &listed);
-            let client = context.client.clone();
-            let api = match &context.namespace {
-                Some(namespace) => Api::namespaced(client, namespace),
-                None => Api::all(client),
-            };
-            context.watch(api, &(), None, StoredJob::read, handle).await;
-        })
-    }
-
-    fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a> {
-        Box::pin(self.reconcile_key(context, key, waited))
+        self.validated.plan(self.job, &self.stored_status, children, now)
     }
 }

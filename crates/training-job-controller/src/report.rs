@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kube::Resource;
+use kube::Resource as _;
 use kube::api::{Patch, PatchParams, Request};
 use kube_follow::CallError;
 use serde::de::Error as _;
@@ -11,16 +11,15 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use training_job::api::JobStatus;
-use training_job::job::TrainingJob;
+use training_job::job::Kind;
 use training_job::plan::Plan;
 
 use super::answers::Answer;
-use super::cache::stored_job::StoredJob;
+use super::cache::stored_job::{RawJob, StoredJob};
 use super::calls::Urgency;
 use super::events;
 use super::job_state::Uncertain;
 use super::reconcile::Reconcile;
-use super::reconciler::Reconciler;
 use super::steps::{Applied, StatusWrite};
 
 /// Minimum time for which changes of counts alone are collected before they are written.
@@ -33,11 +32,11 @@ const COLLECT_COUNTS_LATENCIES: u32 = 20;
 const MAX_COLLECT_COUNTS: Duration = Duration::from_secs(10);
 
 /// Returns the resource of a kind's status, as in a role.
-fn status_resource<J: TrainingJob>() -> String {
-    format!("{}.{}/status", J::plural(&()), J::group(&()))
+fn status_resource(kind: &Kind) -> String {
+    format!("{}.{}/status", kind.resource.plural, kind.resource.group)
 }
 
-impl<J: TrainingJob> Reconcile<'_, J> {
+impl Reconcile<'_> {
     /// Writes the plan's status if it changed and the write is due.
     ///
     /// # Errors
@@ -68,7 +67,7 @@ impl<J: TrainingJob> Reconcile<'_, J> {
                 let (namespace, name) = (&job.meta().namespace, &job.meta().name);
                 let problem = error.to_string();
                 tracing::warn!(
-                    kind = self.reconciler.kind(),
+                    kind = job.kind().name(),
                     namespace,
                     job = name,
                     problem,
@@ -79,20 +78,20 @@ impl<J: TrainingJob> Reconcile<'_, J> {
             Err(error) => {
                 if error.code() == Some(403) {
                     let missing = &context.missing_permissions;
-                    missing.add("patch", &status_resource::<J>(), &error.to_string());
+                    missing.add("patch", &status_resource(job.kind()), &error.to_string());
                 }
                 self.state.uncertain = Uncertain::after_error(&error, job);
                 return Err(error);
             }
         };
         if context.missing_permissions.any() {
-            context.missing_permissions.remove(&status_resource::<J>());
+            context.missing_permissions.remove(&status_resource(job.kind()));
         }
         let changed = answer.meta().resource_version != job.meta().resource_version;
         if changed {
             let meta = job.meta();
             context.metrics.status_stored(
-                J::FRAMEWORK.name,
+                job.kind().framework.name,
                 meta.namespace.as_deref().unwrap_or_default(),
                 meta.creation_timestamp.as_ref().map(|t| t.0),
                 &self.stored_status,
@@ -134,7 +133,7 @@ impl<J: TrainingJob> Reconcile<'_, J> {
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
         for event in &new {
             events::log(
-                &self.reconciler.kind(),
+                job.kind().name(),
                 namespace,
                 name,
                 failure.filter(|_| event.warning),
@@ -154,7 +153,7 @@ impl<J: TrainingJob> Reconcile<'_, J> {
     ///
     /// # Errors
     /// Code 409 if the job has changed since; code 404 if it is gone; no code if the response is about another object.
-    async fn patch_status(&self, next: &JobStatus) -> Result<StoredJob<J>, CallError> {
+    async fn patch_status(&self, next: &JobStatus) -> Result<StoredJob, CallError> {
         let (context, job) = (self.context, self.job);
         let meta = job.meta();
         let (namespace, name) = (
@@ -168,7 +167,7 @@ impl<J: TrainingJob> Reconcile<'_, J> {
             "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
             "status": change,
         });
-        let path = StoredJob::<J>::url_path(&(), Some(&namespace));
+        let path = RawJob::url_path(&job.kind().resource, Some(&namespace));
         let patch = Patch::Merge(patch);
         let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
         let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
@@ -181,7 +180,8 @@ impl<J: TrainingJob> Reconcile<'_, J> {
                 context.client.request_text(request),
             )
             .await?;
-        let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        let answer = serde_json::from_str(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+        let answer = StoredJob::of(job.kind(), answer);
         if answer.meta().uid == meta.uid {
             Ok(answer)
         } else {

@@ -19,8 +19,8 @@ use super::quota_queue::Scope;
 const RANGE_IS_FULL: &str = "range is full";
 
 /// Result of observe: the job and its children from the caches.
-pub(super) struct Observation<J> {
-    pub(super) job: Arc<StoredJob<J>>,
+pub(super) struct Observation {
+    pub(super) job: Arc<StoredJob>,
     pub(super) children: Arc<Observed>,
 }
 

@@ -1,18 +1,17 @@
 //! Deletes a job at the end of its time to live. `plan/ttl.rs` decides when.
 
-use kube::{Api, Resource};
+use kube::Api;
+use kube::api::DynamicObject;
 
-use training_job::job::TrainingJob;
 use training_job::plan::{PlannedEvent, reasons};
 
 use super::apply::delete_params_with_uid;
-use super::cache::stored_job::StoredJob;
 use super::calls::Urgency;
 use super::job_state::Uncertain;
 use super::reconcile::Reconcile;
 use super::requeue::Next;
 
-impl<J: TrainingJob> Reconcile<'_, J> {
+impl Reconcile<'_> {
     /// Deletes the job. The garbage collector then deletes its children.
     pub(super) async fn delete_job(self) -> Next {
         let (context, job) = (self.context, self.job);
@@ -21,7 +20,8 @@ impl<J: TrainingJob> Reconcile<'_, J> {
             meta.namespace.clone().unwrap_or_default(),
             meta.name.clone().unwrap_or_default(),
         );
-        let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
+        let api =
+            Api::<DynamicObject>::namespaced_with(context.client.clone(), &namespace, &job.kind().resource);
         let uid = meta.uid.as_deref().unwrap_or_default();
         let params = delete_params_with_uid(uid);
         let delete = api.delete(&name, &params);

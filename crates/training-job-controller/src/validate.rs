@@ -2,20 +2,19 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Resource;
 
 use training_job::api::JobStatus;
-use training_job::job::{Settings, Topology, TrainingJob};
+use training_job::job::{Settings, Topology};
 use training_job::plan::observed::Observed;
 use training_job::plan::{self, Plan, PlannedPod, StatusChange};
-use training_job::validate::{ValidJob, other_manager, validate, validate_again};
+use training_job::validate::{ValidJob, other_manager, validate_again, validate_any};
 
 use super::cache::stored_job::StoredJob;
 
-impl<J: TrainingJob> StoredJob<J> {
+impl StoredJob {
     /// Validates the job. The size of the replicas' environments and the rules of the kind itself are checked once
     /// for each version of the spec.
-    pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_, J> {
+    pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_> {
         if self.meta().deletion_timestamp.is_some() {
             let status = self.status();
             let change = self.status_change(&status, &status, None);
@@ -24,8 +23,8 @@ impl<J: TrainingJob> StoredJob<J> {
             };
         }
         let name = self.meta().name.as_deref().unwrap_or_default();
-        let (job, valid) = match self {
-            Self::Job { job, valid, .. } => (job, valid),
+        let (kind, job, valid) = match self {
+            Self::Job { kind, job, valid, .. } => (kind, job, valid),
             Self::Unreadable { error, .. } => {
                 return Validated::Invalid {
                     name,
@@ -36,8 +35,8 @@ impl<J: TrainingJob> StoredJob<J> {
         };
         // The settings do not change during the life of the process.
         let checked = match valid.get() {
-            None => validate(&**job, settings),
-            Some(()) => validate_again(&**job, settings),
+            None => validate_any(kind, &**job, settings),
+            Some(()) => validate_again(kind, &**job, settings),
         };
         match checked {
             Ok(checked) => {
@@ -55,13 +54,13 @@ impl<J: TrainingJob> StoredJob<J> {
 }
 
 /// The result of validating a job.
-pub(crate) enum Validated<'a, J> {
+pub(crate) enum Validated<'a> {
     /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
     /// `news` is true if its kind has a different status for it then.
     LeftAlone {
         news: bool,
     },
-    Valid(Box<ValidJob<'a, J>>),
+    Valid(Box<ValidJob<'a>>),
     /// The job cannot run in its current form.
     Invalid {
         name: &'a str,
@@ -71,7 +70,7 @@ pub(crate) enum Validated<'a, J> {
     },
 }
 
-impl<J: TrainingJob> Validated<'_, J> {
+impl Validated<'_> {
     /// Returns the topology of a valid job.
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {
@@ -88,15 +87,15 @@ impl<J: TrainingJob> Validated<'_, J> {
         }
     }
 
-    /// Plans the job. `status` is the stored status of the job. The plan replaces its fields `unsound`, which have
-    /// invalid values.
+    /// Plans the job. `status` is its stored status. The plan replaces those of its fields that have invalid values.
     pub(crate) fn plan(
         &self,
+        job: &StoredJob,
         status: &JobStatus,
-        unsound: &[&str],
         observed: &Observed,
         now: Timestamp,
     ) -> Plan {
+        let kind = job.kind().name();
         let mut plan = match self {
             Self::LeftAlone { news } => Plan {
                 status: news.then(|| StatusChange {
@@ -107,7 +106,7 @@ impl<J: TrainingJob> Validated<'_, J> {
             },
             Self::Valid(job) => plan::plan(job, observed, now),
             Self::Invalid { name, ttl, problem } => {
-                plan::invalid(&J::kind(&()), name, status, *ttl, problem, observed, now)
+                plan::invalid(kind, name, status, *ttl, problem, observed, now)
             }
         };
         let leaves_alone = match self {
@@ -116,7 +115,7 @@ impl<J: TrainingJob> Validated<'_, J> {
             Self::Invalid { .. } => false,
         };
         if !leaves_alone {
-            plan.repair_status(&J::kind(&()), status, unsound);
+            plan.repair_status(kind, status, job.unsound());
         }
         plan
     }

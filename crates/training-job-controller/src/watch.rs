@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kube::{Api, Resource};
+use kube::Api;
 use kube_follow::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use training_job::api::labels;
-use training_job::job::{GangScheduler, TrainingJob};
+use training_job::job::GangScheduler;
 use training_job::plan::ChildKind;
 
 use super::cache::children::OwnerRef;
@@ -17,7 +17,7 @@ use super::cache::jobs;
 use super::cache::list_epoch::ObjectName;
 use super::cache::partial_child::Child;
 use super::cache::partial_child::PartialChild;
-use super::cache::stored_job::StoredJob;
+use super::cache::stored_job::{RawJob, StoredJob};
 use super::context::Context;
 use super::operator::Operator;
 use super::queue::Key;
@@ -28,7 +28,7 @@ use super::reconciler::{FirstList, JobReconciler};
 /// together.
 const COLLECT: Duration = Duration::from_millis(10);
 
-impl<J: TrainingJob> JobReconciler<J> {
+impl JobReconciler {
     fn key(&self, (namespace, name): ObjectName) -> Key {
         Key {
             kind: self.number,
@@ -41,15 +41,16 @@ impl<J: TrainingJob> JobReconciler<J> {
     pub(super) fn on_job_event(
         &self,
         context: &Context,
-        event: Event<StoredJob<J>>,
+        event: Event<RawJob>,
         listed: &watch::Sender<FirstList>,
     ) {
         match event {
             Event::ListStarted => self.jobs().list_started(),
             Event::ListPage(version) => self.jobs().list_page(version),
             // Objects from the server always have names; an empty name in a path would mean all objects.
-            Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
+            Event::Listed(job) | Event::Applied(job) if job.metadata.name.is_none() => {}
             Event::Listed(job) => {
+                let job = StoredJob::of(&self.kind, job);
                 let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
                 let replaced = self.jobs().listed(job);
                 self.forget_and_requeue(context, key, has_begun, replaced);
@@ -61,11 +62,13 @@ impl<J: TrainingJob> JobReconciler<J> {
                 FirstList::complete(listed);
             }
             Event::Applied(job) => {
+                let job = StoredJob::of(&self.kind, job);
                 let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
                 let replaced = self.jobs().applied(job);
                 self.forget_and_requeue(context, key, has_begun, replaced);
             }
             Event::Deleted(job) => {
+                let job = StoredJob::of(&self.kind, job);
                 let uid = self.jobs().deleted(&job);
                 self.forget(context, &jobs::name(&job).0, &uid);
             }
@@ -94,7 +97,7 @@ impl<J: TrainingJob> JobReconciler<J> {
 impl Operator {
     /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<FirstList>) {
-        let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
+        let controllers: Vec<_> = self.kinds.iter().map(|k| k.kind.framework.controller).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
         let notifies_gangs = child == ChildKind::Pod
             && matches!(
@@ -120,7 +123,7 @@ impl Operator {
                 .flat_map(|namespace| self.context.quota_queue.freed(namespace, child));
             in_turn.for_each(|key| self.context.queue.add_at(key, Instant::now() + QUOTA_DELAY));
             for owner in owners {
-                let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
+                let kind = self.kinds.iter().position(|k| k.kind.name() == owner.kind);
                 if let Some(kind) = kind {
                     let key = Key {
                         kind,
@@ -131,16 +134,13 @@ impl Operator {
                 }
             }
         };
-        let parse = |text: &str| serde_json::from_str(text);
         let kind = child.object_kind();
         let client = self.context.client.clone();
         let api = match &self.context.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &kind),
             None => Api::all_with(client, &kind),
         };
-        self.context
-            .watch(api, &kind, Some(selector), parse, handle)
-            .await;
+        self.context.watch(api, &kind, Some(selector), handle).await;
     }
 
     /// Passes an event of the watch of children to the cache, and returns the owners that it concerns.

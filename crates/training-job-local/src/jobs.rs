@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
-use training_job::{Accelerators, FieldErrors, ObjectKind, TrainingJob};
-use training_job_controller::{DynKind, FinishedJobs, Operator, Options};
+use training_job::admission::definition_of;
+use training_job::{Accelerators, FieldErrors, Kind, ObjectKind, TrainingJob};
+use training_job_controller::{FinishedJobs, Operator, Options, offline};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
@@ -47,7 +48,7 @@ pub struct Jobs {
 
 #[derive(Debug)]
 struct LocalKind {
-    kind: DynKind,
+    kind: Kind,
     adjust_env: AdjustEnv,
 }
 
@@ -63,12 +64,12 @@ impl Jobs {
     /// kind's controller.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(self, adjust_env: AdjustEnv) -> Self {
-        self.dyn_kind(DynKind::new::<J>(), adjust_env)
+        self.add_kind(Kind::of::<J>(), adjust_env)
     }
 
     /// Adds a kind of job as [`kind_with`](Self::kind_with) does.
     #[must_use]
-    pub fn dyn_kind(mut self, kind: DynKind, adjust_env: AdjustEnv) -> Self {
+    pub fn add_kind(mut self, kind: Kind, adjust_env: AdjustEnv) -> Self {
         self.kinds.push(LocalKind { kind, adjust_env });
         self
     }
@@ -295,9 +296,7 @@ impl Backend {
         for LocalKind { kind, adjust_env } in kinds {
             let definition = match rules {
                 // A definition without rules is served if they cannot be made: the operator checks its jobs too.
-                Rules::Evaluated => kind
-                    .definition()
-                    .unwrap_or_else(|_| kind.definition_without_rules()),
+                Rules::Evaluated => definition_of(kind).unwrap_or_else(|_| kind.definition_without_rules()),
                 Rules::LeftOut => kind.definition_without_rules(),
             };
             define(&definitions, definition)
@@ -306,7 +305,7 @@ impl Backend {
                     what: kind.name().to_owned(),
                     error,
                 })?;
-            operator = kind.manage(operator);
+            operator = operator.manage_kind(kind.clone());
             config
                 .adjust_env
                 .insert(kind.framework.controller.to_owned(), *adjust_env);
@@ -359,8 +358,8 @@ async fn define(
 }
 
 /// Checks a job of a manifest, and returns it with the defaults of its API version.
-fn check(kind: &DynKind, object: &Value) -> Result<DynamicObject, FieldErrors> {
-    let checked = kind.check(object)?;
+fn check(kind: &Kind, object: &Value) -> Result<DynamicObject, FieldErrors> {
+    let checked = offline::check(kind, object)?;
     if let Some((path, manager)) = checked.other_manager {
         let mut errors = FieldErrors::default();
         errors.push(

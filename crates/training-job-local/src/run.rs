@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use training_job::Kind;
 use training_job::api::JobStatus;
-use training_job_controller::{DynKind, Operator};
+use training_job_controller::{Operator, offline};
 
 use super::progress::{Name, Progress, namespace_of};
 use crate::{RunError, RunEvent};
@@ -42,7 +43,7 @@ pub(super) enum Change {
 /// Returns the changes of all jobs of these kinds, and of all pods.
 pub(super) fn changes<'a>(
     client: &Client,
-    kinds: impl Iterator<Item = &'a DynKind>,
+    kinds: impl Iterator<Item = &'a Kind>,
 ) -> BoxStream<'static, Change> {
     let jobs = kinds.cloned().map(|kind| {
         let api = Api::<DynamicObject>::all_with(client.clone(), &kind.resource);
@@ -84,9 +85,9 @@ pub(super) fn changes<'a>(
     stream::select(stream::select(jobs, pods), news).boxed()
 }
 
-fn status(kind: &DynKind, job: &DynamicObject) -> JobStatus {
+fn status(kind: &Kind, job: &DynamicObject) -> JobStatus {
     serde_json::to_value(job)
-        .map(|job| kind.status(&job))
+        .map(|job| offline::status(kind, &job))
         .unwrap_or_default()
 }
 

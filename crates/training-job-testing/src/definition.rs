@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, PostParams};
 use kube_memory::{Cluster, Description, RuleViolation, Rules, rule_environment};
 use serde_json::{Value, json};
 
 use training_job::admission;
-use training_job::job::{FieldError, FieldErrors, ObjectDefinition, Settings, TrainingJob};
-use training_job::validate::validate;
+use training_job::job::{FieldError, FieldErrors, Kind, ObjectDefinition, Settings, TrainingJob};
+use training_job::validate::validate_any;
 
 use super::{jobs, rendered, status};
 
@@ -58,7 +58,8 @@ use super::{jobs, rendered, status};
 /// # Panics
 /// If a check fails, with all findings; if the folder has no job; if a file cannot be read.
 pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> Vec<String> {
-    let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
+    let kind = &Kind::of::<J>();
+    let definition = admission::definition_of(kind).unwrap_or_else(|error| panic!("{error}"));
     if let Some(warning) = admission::size_warning(&definition) {
         eprintln!("warning: {warning}");
     }
@@ -66,21 +67,21 @@ pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> V
     for version in &definition.spec.versions {
         unparsable(&json!(version.schema)["openAPIV3Schema"], &mut found);
     }
-    let files = jobs::read::<J>(&base.as_ref().join(jobs), jobs);
-    assert!(!files.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
-    let is_readable = |file: &jobs::File| serde_json::from_value::<J>(file.job.clone()).is_ok();
+    let files = jobs::read(kind, &base.as_ref().join(jobs), jobs);
+    assert!(!files.is_empty(), "no job of kind {} is in {jobs}", kind.name());
+    let is_readable = |file: &jobs::File| kind.decode(&file.job).is_ok();
     let first = files.iter().find(|file| is_readable(file));
-    found.extend(first.and_then(|file| status::check::<J>(&file.job)));
-    let server = Server::<J>::new(&definition);
+    found.extend(first.and_then(|file| status::check(kind, &file.job)));
+    let server = Server::new(kind, &definition);
     let mut uncovered = Vec::new();
     for file in &files {
         let place = place(file, &files);
         let refused = server.refusals(&file.job);
-        let valid = validated::<J>(&file.job);
+        let valid = validated(kind, &file.job);
         let disagreements = disagreements(&refused, &valid).into_iter();
         let problems = server
             .runtime
-            .block_on(rendered::problems::<J>(&server.client, &file.job));
+            .block_on(rendered::problems(kind, &server.client, &file.job));
         let of_file = disagreements.chain(problems);
         found.extend(of_file.map(|what| format!("{place}: {what}")));
         // Validation cannot see the fields of an unreadable job.
@@ -89,7 +90,7 @@ pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> V
             uncovered.extend(by_no_rule.map(|error| format!("{place}: {error}")));
         }
     }
-    let mut report = format!("the definition of {}:", J::kind(&()));
+    let mut report = format!("the definition of {}:", kind.name());
     for what in &found {
         let _ = write!(report, "\n* {what}");
     }
@@ -139,9 +140,9 @@ fn unparsable(schema: &Value, found: &mut Vec<String>) {
 }
 
 /// Returns the errors of `validate`, or the error of decoding the job.
-fn validated<J: TrainingJob>(job: &Value) -> Result<(), FieldErrors> {
-    match serde_json::from_value::<J>(job.clone()) {
-        Ok(job) => validate(&job, &Settings::default()).map(|_| ()),
+fn validated(kind: &Kind, job: &Value) -> Result<(), FieldErrors> {
+    match kind.decode(job) {
+        Ok(job) => validate_any(kind, &*job, &Settings::default()).map(|_| ()),
         Err(error) => {
             let mut errors = FieldErrors::default();
             errors.push("", error.to_string(), "");
@@ -235,28 +236,28 @@ fn refusal(violation: RuleViolation) -> Refusal {
 }
 
 /// The in-memory API, which checks schemas and fills in their defaults, and the rules, which it does not evaluate here.
-struct Server<J> {
+struct Server<'a> {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
     /// The rules by version.
     rules: BTreeMap<String, Rules>,
-    kind: std::marker::PhantomData<J>,
+    kind: &'a Kind,
 }
 
-impl<J: TrainingJob> Server<J> {
-    fn new(definition: &CustomResourceDefinition) -> Self {
+impl<'a> Server<'a> {
+    fn new(of: &'a Kind, definition: &CustomResourceDefinition) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
         let client = runtime.block_on(async {
             let cluster = Cluster::new();
-            for ObjectDefinition { kind, .. } in J::FRAMEWORK.objects {
+            for ObjectDefinition { kind, .. } in of.framework.objects {
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
             }
             let client = cluster.client("default");
             let created = Api::all(client.clone())
                 .create(&PostParams::default(), definition)
                 .await;
-            created.unwrap_or_else(|error| panic!("the definition of {}: {error}", J::kind(&())));
+            created.unwrap_or_else(|error| panic!("the definition of {}: {error}", of.name()));
             client
         });
         let rules = definition.spec.versions.iter().filter_map(|version| {
@@ -269,7 +270,7 @@ impl<J: TrainingJob> Server<J> {
             runtime,
             client,
             rules: rules.collect(),
-            kind: std::marker::PhantomData,
+            kind: of,
         }
     }
 
@@ -298,7 +299,7 @@ impl<J: TrainingJob> Server<J> {
         let mut object: DynamicObject =
             serde_json::from_value(job.clone()).map_err(|error| error.to_string())?;
         object.metadata.namespace = None;
-        let mut resource: ApiResource = J::api_resource();
+        let mut resource = self.kind.resource.clone();
         if let Some((_, version)) = job["apiVersion"].as_str().and_then(|v| v.split_once('/')) {
             resource.version = version.to_owned();
             resource.api_version = format!("{}/{version}", resource.group);

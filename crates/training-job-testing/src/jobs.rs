@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use training_job::job::TrainingJob;
+use training_job::Kind;
 
 /// A job in a file.
 pub(super) struct File {
@@ -16,12 +16,12 @@ pub(super) struct File {
     pub(super) job: Value,
 }
 
-/// Returns the jobs of kind `J` at and below a folder.
-pub(super) fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<File> {
+/// Returns the jobs of a kind at and below a folder.
+pub(super) fn read(kind: &Kind, directory: &Path, folder: &str) -> Vec<File> {
     let mut found = Vec::new();
     for file in files(directory, &["json", "yaml", "yml"]) {
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let ours = of_kind::<J>(&text).unwrap_or_else(|error| panic!("{}:{error}", file.display()));
+        let ours = of_kind(kind, &text).unwrap_or_else(|error| panic!("{}:{error}", file.display()));
         let several = ours.len() > 1;
         let stem = stem(&file, directory);
         let relative = file.strip_prefix(directory).unwrap_or(&file);
@@ -38,13 +38,13 @@ pub(super) fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<File> 
     found
 }
 
-/// Returns the objects of kind `J` in a manifest.
-pub(super) fn of_kind<J: TrainingJob>(text: &str) -> Result<Vec<Value>, String> {
+/// Returns the objects of a kind in a manifest.
+pub(super) fn of_kind(kind: &Kind, text: &str) -> Result<Vec<Value>, String> {
     let documents = kube_manifest::parse(text).map_err(|error| error.to_string())?;
-    let group = format!("{}/", J::group(&()));
+    let group = format!("{}/", kind.resource.group);
     let is_ours = |object: &Value| {
         let version = object["apiVersion"].as_str().unwrap_or_default();
-        object["kind"] == J::kind(&()).as_ref() && version.starts_with(&group)
+        object["kind"] == kind.name() && version.starts_with(&group)
     };
     let documents = documents.iter().map(kube_manifest::Node::to_json);
     Ok(documents.filter(is_ours).collect())

@@ -5,18 +5,18 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::Value;
 
-use training_job::job::{Settings, TrainingJob, object_kinds};
+use training_job::job::{Kind, Settings};
 use training_job::render;
-use training_job::validate::validate;
+use training_job::validate::validate_any;
 
 /// Returns what is wrong with the objects of a job. Returns nothing for an invalid job, which has none, and for a job with
 /// warnings, because an API server may reject its own templates.
-pub(super) async fn problems<J: TrainingJob>(client: &Client, job: &Value) -> Vec<String> {
-    let Some(objects) = rendered::<J>(job) else {
+pub(super) async fn problems(kind: &Kind, client: &Client, job: &Value) -> Vec<String> {
+    let Some(objects) = rendered(kind, job) else {
         return Vec::new();
     };
     let mut found = Vec::new();
-    if let Some(again) = rendered::<J>(job)
+    if let Some(again) = rendered(kind, job)
         && let Some((object, path)) = first_difference(&objects, &again)
     {
         found.push(format!(
@@ -24,7 +24,7 @@ pub(super) async fn problems<J: TrainingJob>(client: &Client, job: &Value) -> Ve
         ));
     }
     for object in &objects {
-        if let Err(problem) = create::<J>(client, object).await {
+        if let Err(problem) = create(kind, client, object).await {
             found.push(format!("the API server rejects {}: {problem}", named(object)));
         }
     }
@@ -32,9 +32,9 @@ pub(super) async fn problems<J: TrainingJob>(client: &Client, job: &Value) -> Ve
 }
 
 /// Returns the objects of a valid job.
-fn rendered<J: TrainingJob>(job: &Value) -> Option<Vec<Value>> {
-    let job: J = render::decode(job).ok()?;
-    let valid = validate(&job, &Settings::default()).ok()?;
+fn rendered(kind: &Kind, job: &Value) -> Option<Vec<Value>> {
+    let job = render::decode(kind, job).ok()?;
+    let valid = validate_any(kind, &*job, &Settings::default()).ok()?;
     if !render::warnings(&valid).is_empty() {
         return None;
     }
@@ -42,13 +42,13 @@ fn rendered<J: TrainingJob>(job: &Value) -> Option<Vec<Value>> {
 }
 
 /// Creates an object without storing it.
-async fn create<J: TrainingJob>(client: &Client, object: &Value) -> Result<(), String> {
+async fn create(of: &Kind, client: &Client, object: &Value) -> Result<(), String> {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
     let resource = match text("kind") {
         "Pod" => ApiResource::erase::<Pod>(&()),
         "Service" => ApiResource::erase::<Service>(&()),
         kind => {
-            let of_kind = object_kinds::<J>().into_iter().find(|known| known.kind == kind);
+            let of_kind = of.objects().into_iter().find(|known| known.kind == kind);
             let Some(of_kind) = of_kind else {
                 return Err("the kind does not declare it with Framework::objects".to_owned());
             };

@@ -8,9 +8,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use training_job::admission;
-use training_job::job::{Settings, TrainingJob};
+use training_job::job::{Kind, Settings, TrainingJob};
 use training_job::render::{self, text};
-use training_job::validate::validate;
+use training_job::validate::validate_any;
 
 use super::jobs::{self, files, stem};
 
@@ -36,18 +36,19 @@ use super::jobs::{self, files, stem};
 ///
 /// [insta]: https://insta.rs
 pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: &str) {
-    admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
+    let kind = &Kind::of::<J>();
+    admission::definition_of(kind).unwrap_or_else(|error| panic!("{error}"));
     let base = base.as_ref();
     let directory = base.join(snapshots);
     let mut names = BTreeSet::new();
     let mut wrong = Vec::new();
-    for jobs::File { name, path, job } in jobs::read::<J>(&base.join(jobs), jobs) {
+    for jobs::File { name, path, job } in jobs::read(kind, &base.join(jobs), jobs) {
         let heading = format!("Objects of {path}.");
         assert!(
             names.insert(name.clone()),
             "two jobs have the snapshot {name}; rename one"
         );
-        let text = describe::<J>(&heading, job);
+        let text = describe(kind, &heading, job);
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path(&directory);
         settings.set_prepend_module_to_snapshot(false);
@@ -58,7 +59,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
             wrong.push(name);
         }
     }
-    assert!(!names.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
+    assert!(!names.is_empty(), "no job of kind {} is in {jobs}", kind.name());
     assert!(
         wrong.is_empty(),
         "missing or stale in {snapshots}: {}; review them with `cargo insta review`, or accept all with INSTA_UPDATE=always",
@@ -76,18 +77,18 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
 }
 
 /// Returns the snapshot of a job: its objects, or the errors for which it is rejected.
-fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
+fn describe(kind: &Kind, heading: &str, job: Value) -> String {
     let refused = |why: &str| {
         let whole = text::snapshot(heading, &job, &[]);
         let whole = whole.unwrap_or_else(|error| panic!("{heading} {error}"));
         let lines: Vec<String> = why.lines().map(|line| format!("# {line}\n")).collect();
         format!("{whole}---\n# Refused:\n{}", lines.concat())
     };
-    let typed: J = match render::decode(&job) {
+    let typed = match render::decode(kind, &job) {
         Ok(typed) => typed,
         Err(error) => return refused(&error.to_string()),
     };
-    let valid = match validate(&typed, &Settings::default()) {
+    let valid = match validate_any(kind, &*typed, &Settings::default()) {
         Ok(valid) => valid,
         Err(errors) => return refused(&errors.to_string()),
     };

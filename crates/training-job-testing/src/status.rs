@@ -9,25 +9,25 @@ use serde_json::{Map, Value};
 use training_job::api::{
     Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
-use training_job::job::{Settings, TrainingJob};
-use training_job::validate::validate;
+use training_job::job::{Kind, Settings};
+use training_job::validate::validate_any;
 
 /// Returns the error of a status that is encoded by `encode_status`, stored in the job, and read by `status()`.
 /// Returns `None` if the job cannot be decoded even without a status, because other checks report that.
-pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
+pub(super) fn check(kind: &Kind, job: &Value) -> Option<String> {
     let mut stored = job.clone();
     if let Some(fields) = stored.as_object_mut() {
         fields.remove("status");
     }
-    let job: J = serde_json::from_value(stored.clone()).ok()?;
-    let written = full::<J>();
-    let valid = validate(&job, &Settings::default()).ok();
+    let job = kind.decode(&stored).ok()?;
+    let written = full(kind);
+    let valid = validate_any(kind, &*job, &Settings::default()).ok();
     let encoded = match job.encode_status(&written, valid.as_ref().map(|valid| &valid.topology)) {
         Ok(encoded) => encoded,
         Err(error) => return Some(format!("encode_status fails: {error}")),
     };
     stored["status"] = encoded;
-    let read: J = match serde_json::from_value(stored) {
+    let read = match kind.decode(&stored) {
         Ok(read) => read,
         Err(error) => {
             return Some(format!(
@@ -87,8 +87,8 @@ fn added(
 }
 
 /// Returns a status in which every field has a different value. No real job has all of them at once.
-fn full<J: TrainingJob>() -> JobStatus {
-    let roles = || J::FRAMEWORK.roles.iter();
+fn full(kind: &Kind) -> JobStatus {
+    let roles = || kind.framework.roles.iter();
     let named = |role: &str| role.to_owned();
     let first = roles().next().map_or("", |role| role.name);
     let replica = format!("{}-0", first.to_lowercase());
@@ -101,7 +101,7 @@ fn full<J: TrainingJob>() -> JobStatus {
                     active: n,
                     succeeded: n + 1,
                     failed: n + 2,
-                    ready: J::FRAMEWORK.waits_for_readiness().then_some(n),
+                    ready: kind.framework.waits_for_readiness().then_some(n),
                     selector: Some(format!("role={}", role.slug())),
                 };
                 (named(role.name), status)
@@ -121,7 +121,7 @@ fn full<J: TrainingJob>() -> JobStatus {
             role: Some(named(first)),
             index: Some(5),
             pod: Some("a-pod".to_owned()),
-            container: Some(J::FRAMEWORK.main_container.to_owned()),
+            container: Some(kind.framework.main_container.to_owned()),
             exit_code: Some(137),
             signal: Some(9),
             time: Some(time(4)),

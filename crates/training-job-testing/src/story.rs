@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::pod_script::PodScript;
 use training_job::admission;
 use training_job::api::{ConditionStatus, JobStatus};
-use training_job::job::{ObjectDefinition, Settings, TrainingJob};
+use training_job::job::{Kind, ObjectDefinition, Settings, TrainingJob};
 use training_job::validate::validate;
 use training_job_controller::{Clock, Operator, Options};
 
@@ -111,14 +111,15 @@ impl<J: TrainingJob> Story<J> {
     /// # Panics
     /// As in [`new`](Self::new).
     pub fn with_options(manifest: &str, mut options: Options) -> Self {
-        let kind = J::kind(&());
-        let found = jobs::of_kind::<J>(manifest).unwrap_or_else(|error| panic!("the manifest:{error}"));
+        let of = Kind::of::<J>();
+        let kind = of.name();
+        let found = jobs::of_kind(&of, manifest).unwrap_or_else(|error| panic!("the manifest:{error}"));
         let Some(job) = found.into_iter().next() else {
-            panic!("the manifest has no {kind} of {}", J::api_version(&()));
+            panic!("the manifest has no {kind} of {}", of.resource.api_version);
         };
         let text = |field: &str, or: &str| job["metadata"][field].as_str().unwrap_or(or).to_owned();
         let (namespace, name) = (text("namespace", "default"), text("name", ""));
-        let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
+        let definition = admission::definition_of(&of).unwrap_or_else(|error| panic!("{error}"));
         let job: DynamicObject =
             serde_json::from_value(job).unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -130,7 +131,7 @@ impl<J: TrainingJob> Story<J> {
                 .auto_namespaces()
                 .clock(move || clock.now())
                 .build();
-            for ObjectDefinition { kind, .. } in J::FRAMEWORK.objects {
+            for ObjectDefinition { kind, .. } in of.framework.objects {
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
             }
             let client = cluster.client(&namespace);

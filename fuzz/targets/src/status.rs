@@ -8,7 +8,8 @@ use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::plan::observed::{Observed, Phase, PodRecord};
 use training_job::plan::{ChildKind, Plan};
-use training_job::{Settings, TrainingJob, validate};
+use training_job::validate::validate_any;
+use training_job::{Kind, Settings, TrainingJob};
 use training_job_controller::fuzzing::Object;
 use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
@@ -90,11 +91,12 @@ fn check_round_trip(status: &Value) {
 }
 
 fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
-    let Ok(typed) = Object::<J>::read(&job) else {
+    let kind = &Arc::new(Kind::of::<J>());
+    let Ok(typed) = Object::read(kind, &job) else {
         return;
     };
     // An array can be decoded, too, but the schema requires objects, so no server stores one.
-    if !job.is_object() || job["status"].is_array() || is_large::<J>(&job) {
+    if !job.is_object() || job["status"].is_array() || is_large(kind, &job) {
         return;
     }
     let mut observed = Observed::default();
@@ -107,7 +109,7 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
     }
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     for _ in 0..MAX_RECONCILES {
-        let object = Object::<J>::read(&job).unwrap();
+        let object = Object::read(kind, &job).unwrap();
         let plan = object.plan(&observed, now);
         assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(&observed, now)));
         if plan.delete_job {
@@ -123,7 +125,7 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
         apply(&plan, &mut observed);
         // The status is reported after the plan is applied.
         let plan = object.plan(&observed, now);
-        store(&mut job, &object, &plan);
+        store(kind, &mut job, &object, &plan);
         if !plan.changes_children() && plan.status.is_none() {
             check_counts(&object.status(), &observed);
             return;
@@ -143,11 +145,11 @@ fn check_counts(status: &JobStatus, observed: &Observed) {
     );
 }
 
-fn is_large<J: TrainingJob>(job: &Value) -> bool {
-    let Ok(typed) = serde_json::from_value::<J>(job.clone()) else {
+fn is_large(kind: &Kind, job: &Value) -> bool {
+    let Ok(job) = kind.decode(job) else {
         return false;
     };
-    validate(&typed, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MAX_REPLICAS)
+    validate_any(kind, &*job, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MAX_REPLICAS)
 }
 
 /// Creates and deletes the children of a plan, as the API server does.
@@ -170,7 +172,7 @@ fn apply(plan: &Plan, observed: &mut Observed) {
     observed.carry_out(plan);
 }
 
-fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {
+fn store(kind: &Arc<Kind>, job: &mut Value, object: &Object, plan: &Plan) {
     let Some(change) = &plan.status else { return };
     let (old, next) = (object.status(), &change.status);
     assert!(
@@ -186,10 +188,10 @@ fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {
     let mut after = before.clone();
     json_patch::merge(&mut after, &patch);
     job["status"] = after;
-    let read = Object::<J>::read(job).expect("it could be read before");
+    let read = Object::read(kind, job).expect("it could be read before");
     assert_eq!(&read.status(), next, "{before}\n{patch}");
     assert!(read.is_sound(), "one write repairs it: {before}\n{patch}");
-    let own = own_fields(&J::kind(&()));
+    let own = own_fields(kind.name());
     for (key, value) in before.as_object().into_iter().flatten() {
         if !OPERATOR_FIELDS.contains(&key.as_str()) && !own.contains(&key.as_str()) {
             assert_eq!(&job["status"][key], value, "{key} is not the operator's");

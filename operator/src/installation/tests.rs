@@ -353,7 +353,7 @@ fn the_checked_permissions_are_those_of_the_role() {
             );
         }
     }
-    let mut checked = rules(&kinds().dyn_kinds());
+    let mut checked = rules(&kinds().of_operator());
     checked.extend((installation().more_rules)("MPIJob"));
     let of_rule = |rule: &PolicyRule| -> Vec<String> {
         let resources = rule.resources.iter().flatten();

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use training_job::{ObjectDefinition, Settings};
-use training_job_controller::{DynKind, Operator};
+use training_job::{Kind, ObjectDefinition, Settings};
+use training_job_controller::{Operator, offline};
 use training_job_jax::JAXJob;
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
@@ -54,16 +54,16 @@ pub const PLURALS: [&str; 8] = [
 ];
 
 /// The kinds of all job types, in the order of [`PLURALS`].
-static KINDS: LazyLock<[DynKind; 8]> = LazyLock::new(|| {
+static KINDS: LazyLock<[Kind; 8]> = LazyLock::new(|| {
     [
-        DynKind::new::<MXJob>(),
-        DynKind::new::<XGBoostJob>(),
-        DynKind::new::<TFJob>(),
-        DynKind::new::<PyTorchJob>(),
-        DynKind::new::<PaddleJob>(),
-        DynKind::new::<MPIJob>(),
-        DynKind::new::<JAXJob>(),
-        DynKind::new::<ToyJob>(),
+        Kind::of::<MXJob>(),
+        Kind::of::<XGBoostJob>(),
+        Kind::of::<TFJob>(),
+        Kind::of::<PyTorchJob>(),
+        Kind::of::<PaddleJob>(),
+        Kind::of::<MPIJob>(),
+        Kind::of::<JAXJob>(),
+        Kind::of::<ToyJob>(),
     ]
 });
 
@@ -104,7 +104,7 @@ impl JobType {
         all.copied().find(|job_type| job_type.kind() == kind)
     }
 
-    fn dyn_kind(self) -> &'static DynKind {
+    fn as_kind(self) -> &'static Kind {
         let place = match self {
             Self::Train | Self::Tune => 0,
             Self::XgBoost => 1,
@@ -120,23 +120,23 @@ impl JobType {
 
     /// Returns the kind of the job type.
     pub fn kind(self) -> &'static str {
-        self.dyn_kind().name()
+        self.as_kind().name()
     }
 
     /// Returns the plural of the kind.
     pub fn plural(self) -> &'static str {
-        &self.dyn_kind().resource.plural
+        &self.as_kind().resource.plural
     }
 
     /// Returns the name of the field that holds the replica specs.
     pub fn replica_specs_field(self) -> &'static str {
-        self.dyn_kind().framework.roles_field
+        self.as_kind().framework.roles_field
     }
 
     /// Returns the name of the main container.
     pub fn container(self) -> &'static str {
         // Some kinds use the first container, regardless of its name.
-        match self.dyn_kind().framework.main_container {
+        match self.as_kind().framework.main_container {
             "" => "main",
             name => name,
         }
@@ -144,12 +144,12 @@ impl JobType {
 
     /// Returns the definitions of the objects that its jobs have beside pods and services.
     pub(crate) fn objects(self) -> &'static [ObjectDefinition] {
-        self.dyn_kind().framework.objects
+        self.as_kind().framework.objects
     }
 
     /// Adds the kind to the kinds that `operator` manages.
     pub(crate) fn managed_by(self, operator: Operator) -> Operator {
-        self.dyn_kind().manage(operator)
+        operator.manage_kind(self.as_kind().clone())
     }
 
     /// Returns true if the library's validation rejects a job of this kind.
@@ -159,7 +159,7 @@ impl JobType {
         if let Some(fields) = job.as_object_mut() {
             fields.remove("status");
         }
-        let invalid = self.dyn_kind().validate(&job, &Settings::default()).err();
+        let invalid = offline::validate(self.as_kind(), &job, &Settings::default()).err();
         // An object that does not have a job's shape has one error without a path.
         invalid.is_some_and(|errors| errors.iter().all(|error| !error.path.is_empty()))
     }

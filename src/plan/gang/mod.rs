@@ -7,7 +7,7 @@ mod waiting;
 use jiff::SignedDuration;
 
 use crate::api::labels;
-use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob, hook};
+use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role};
 use crate::render::gang::{Members, pod_group};
 
 use super::draft::Draft;
@@ -25,7 +25,7 @@ const MAX_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(300);
 /// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods: the
 /// admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
 /// for them, because a restored backup has brought it back.
-pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_>) -> Option<JobObject> {
+pub(super) fn group(draft: &Draft<'_>, replicas: &Replicas<'_>) -> Option<JobObject> {
     let job = draft.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
     let there = record(draft, scheduler);
@@ -35,7 +35,7 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
     }
     let mut members = Members::all(job, scheduler);
     let is_due = |role: &Role<'_>| {
-        let first = hook("starts_after", || job.job.starts_after(&job.topology, role));
+        let first = job.job.starts_after(&job.topology, role);
         let first = replicas
             .roles()
             .iter()
@@ -82,7 +82,7 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
 }
 
 /// Returns true if a pod exists that was created since the latest restart, has not ended and is not being deleted.
-fn has_pods_of_this_attempt<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+fn has_pods_of_this_attempt(draft: &Draft<'_>) -> bool {
     draft.job.topology.all().any(|replica| {
         let pod = draft.observed.pods.get(&replica.pod_name());
         let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
@@ -94,7 +94,7 @@ fn has_pods_of_this_attempt<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
 
 /// Returns true if pods must not be created before the scheduler admits the group. Once some pods exist, missing pods
 /// are created immediately, because an incomplete group must not wait for capacity that its own pods hold.
-pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+pub(super) fn waits(draft: &Draft<'_>) -> bool {
     let Some(scheduler @ GangScheduler::Volcano) = &draft.job.topology.settings.gang_scheduler else {
         return false;
     };
@@ -115,7 +115,7 @@ pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
 /// Makes the scheduler retry pods that have no node, by an annotation on their group. The annotation is written when
 /// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
 /// at the last write, at most five minutes. Volcano retries by itself.
-pub(super) fn nudge_scheduler<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Option<&mut JobObject>) {
+pub(super) fn nudge_scheduler(draft: &mut Draft<'_>, group: Option<&mut JobObject>) {
     let Some(scheduler @ GangScheduler::Coscheduling(_)) = &draft.job.topology.settings.gang_scheduler else {
         return;
     };
@@ -153,7 +153,7 @@ pub(super) fn nudge_scheduler<J: TrainingJob>(draft: &mut Draft<'_, J>, group: O
     }
 }
 
-fn record<'d, J: TrainingJob>(draft: &Draft<'d, J>, scheduler: &GangScheduler) -> Option<&'d ObjectRecord> {
+fn record<'d>(draft: &Draft<'d>, scheduler: &GangScheduler) -> Option<&'d ObjectRecord> {
     let groups = draft.observed.objects.get(&scheduler.pod_group())?;
     groups.get(draft.job.topology.job).map(|group| &**group)
 }
@@ -182,18 +182,14 @@ fn is_bound(pod: &PodRecord) -> bool {
 }
 
 /// Returns the number of restarts of the whole job.
-fn attempt<J>(draft: &Draft<'_, J>) -> u32 {
+fn attempt(draft: &Draft<'_>) -> u32 {
     u32::try_from(draft.status.recovery.job).unwrap_or(0)
 }
 
 /// Returns true if the group was made for an attempt before the latest restart of the whole job. Volcano admits a
 /// group once, so recreated pods need a new group. Coscheduling looks only at the pods, so its groups are never
 /// outdated.
-fn is_of_an_earlier_attempt<J>(
-    draft: &Draft<'_, J>,
-    scheduler: &GangScheduler,
-    group: &ObjectRecord,
-) -> bool {
+fn is_of_an_earlier_attempt(draft: &Draft<'_>, scheduler: &GangScheduler, group: &ObjectRecord) -> bool {
     let made_for = group.annotations.get(labels::RESTART_ATTEMPT);
     let made_for = made_for.and_then(|attempt| attempt.parse().ok()).unwrap_or(0u32);
     *scheduler == GangScheduler::Volcano && made_for < attempt(draft)

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::job::{GangScheduler, Role, TrainingJob};
+use crate::job::{GangScheduler, Role};
 use crate::plan::draft::Draft;
 use crate::plan::notices::starts;
 use crate::plan::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
@@ -21,7 +21,7 @@ const MAX_SCHEDULER_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Returns true if the notice about the group covers this reason of a waiting pod. A scheduler with coscheduling
 /// first reports of each pod only that the others are missing.
-pub(in crate::plan) fn speaks_for<J>(draft: &Draft<'_, J>, role: &Role<'_>, reason: &str) -> bool {
+pub(in crate::plan) fn speaks_for(draft: &Draft<'_>, role: &Role<'_>, reason: &str) -> bool {
     let scheduler = &draft.job.topology.settings.gang_scheduler;
     let is_member = |scheduler: &GangScheduler| scheduler.binds(role.template().spec.as_ref());
     match scheduler {
@@ -31,7 +31,7 @@ pub(in crate::plan) fn speaks_for<J>(draft: &Draft<'_, J>, role: &Role<'_>, reas
 }
 
 /// Adds the notices about pods that wait for a scheduler.
-pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+pub(in crate::plan) fn notices(draft: &mut Draft<'_>) {
     let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
         return without_gangs(draft);
     };
@@ -54,7 +54,7 @@ pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-fn warn<J>(draft: &mut Draft<'_, J>, reason: &str, message: String) {
+fn warn(draft: &mut Draft<'_>, reason: &str, message: String) {
     draft.plan.notices.push(PlannedEvent {
         warning: true,
         reason: reason.to_owned(),
@@ -63,12 +63,7 @@ fn warn<J>(draft: &mut Draft<'_, J>, reason: &str, message: String) {
 }
 
 /// Returns true if a state that began at `since` has lasted for `long`. If not, plans a reconcile for when it has.
-fn has_lasted<J>(
-    draft: &mut Draft<'_, J>,
-    since: Timestamp,
-    long: SignedDuration,
-    why: &'static str,
-) -> bool {
+fn has_lasted(draft: &mut Draft<'_>, since: Timestamp, long: SignedDuration, why: &'static str) -> bool {
     let due = since.checked_add(long).ok().filter(|due| *due > draft.now);
     if let Some(due) = due {
         draft.plan.requeue_at(due, why);
@@ -78,7 +73,7 @@ fn has_lasted<J>(
 
 /// Returns why Volcano does not admit the group, or has no nodes for existing pods. The condition of a group remains
 /// after its admission, so its phase decides.
-fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord) -> Option<String> {
+fn is_not_let_in(draft: &mut Draft<'_>, group: &ObjectRecord) -> Option<String> {
     let mut pods = draft.observed.pods.values();
     if !draft.waits && pods.all(|pod| pod.deleting || pod.is_terminal() || is_bound(pod)) {
         return None;
@@ -124,11 +119,7 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
 }
 
 /// Returns why a scheduler with coscheduling has no nodes for pods of the group.
-fn has_no_nodes<J: TrainingJob>(
-    draft: &mut Draft<'_, J>,
-    scheduler: &GangScheduler,
-    group: &ObjectRecord,
-) -> Option<String> {
+fn has_no_nodes(draft: &mut Draft<'_>, scheduler: &GangScheduler, group: &ObjectRecord) -> Option<String> {
     let roles = draft.job.topology.roles.iter();
     let members = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
     let pods = members
@@ -180,7 +171,7 @@ fn of_itself(words: &str) -> &str {
 
 /// Adds a notice if a part of the pods has had no node for long while the others hold theirs. Without a gang
 /// scheduler, two jobs may each hold a part of the capacity that one of them needs.
-fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn without_gangs(draft: &mut Draft<'_>) {
     let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
     let holding = pods().filter(|pod| is_bound(pod)).count();
     let without: Vec<_> = pods().filter_map(|pod| pod.has_no_node_since()).collect();

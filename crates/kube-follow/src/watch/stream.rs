@@ -14,12 +14,8 @@ use kube::core::Status;
 use kube::core::watch::Bookmark;
 use kube::{Api, Resource};
 use serde::Deserialize;
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::value::RawValue;
-
-/// Decodes one object from its JSON text. It may skip fields, but must keep `metadata.resourceVersion`: without it
-/// the watch cannot be continued after the object.
-pub type Parse<K> = fn(&str) -> serde_json::Result<K>;
 
 /// One event as the server sends it.
 pub(super) enum WatchEvent<K> {
@@ -37,9 +33,8 @@ pub(super) enum WatchEvent<K> {
 ///
 /// # Errors
 /// The server does not respond with events.
-pub(super) async fn open<K: Resource + Clone>(
+pub(super) async fn open<K: Resource + Clone + DeserializeOwned>(
     api: &Api<K>,
-    parse: Parse<K>,
     params: &WatchParams,
     version: &str,
 ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<K>>> + use<K>> {
@@ -53,14 +48,13 @@ pub(super) async fn open<K: Resource + Clone>(
     let text = api.clone().into_client().request_stream(request).await?;
     let lines = text
         .lines()
-        .scan(false, move |cut, line| ready(Some(parse_line(parse, cut, line))));
+        .scan(false, move |cut, line| ready(Some(parse_line(cut, line))));
     Ok(lines.filter_map(ready))
 }
 
 /// Returns the event of a line, if it has one. A truncated line is skipped if it is the last one, because the next
 /// watch sends the event again. If more lines follow, the event is lost.
-fn parse_line<K>(
-    parse: Parse<K>,
+fn parse_line<K: DeserializeOwned>(
     cut: &mut bool,
     line: io::Result<String>,
 ) -> Option<kube::Result<WatchEvent<K>>> {
@@ -70,7 +64,7 @@ fn parse_line<K>(
             Some(Err(kube::Error::SerdeError(error)))
         }
         Ok(line) => {
-            let event = parse_event(parse, &line).transpose();
+            let event = parse_event(&line).transpose();
             *cut = event.is_none() && !line.is_empty();
             event
         }
@@ -96,9 +90,9 @@ fn is_end(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// The line is not an event, or its object cannot be decoded.
-fn parse_event<K>(parse: Parse<K>, line: &str) -> kube::Result<Option<WatchEvent<K>>> {
+fn parse_event<K: DeserializeOwned>(line: &str) -> kube::Result<Option<WatchEvent<K>>> {
     if let Some((type_, object)) = split(line)
-        && let Ok(Some(event)) = decode(parse, type_, object)
+        && let Ok(Some(event)) = decode(type_, object)
     {
         return Ok(Some(event));
     }
@@ -108,7 +102,7 @@ fn parse_event<K>(parse: Parse<K>, line: &str) -> kube::Result<Option<WatchEvent
         Err(error) if error.is_eof() => return Ok(None),
         Err(error) => return Err(parse_status(line).unwrap_or(kube::Error::SerdeError(error))),
     };
-    let event = decode(parse, &raw.type_, raw.object.get()).map_err(kube::Error::SerdeError)?;
+    let event = decode(&raw.type_, raw.object.get()).map_err(kube::Error::SerdeError)?;
     event.map(Some).ok_or_else(|| {
         let error = format!("unknown type of watch event: {:?}", raw.type_);
         kube::Error::SerdeError(serde_json::Error::custom(error))
@@ -143,10 +137,10 @@ fn split(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Decodes an event. Returns `None` if its type is unknown.
-fn decode<K>(parse: Parse<K>, type_: &str, object: &str) -> serde_json::Result<Option<WatchEvent<K>>> {
+fn decode<K: DeserializeOwned>(type_: &str, object: &str) -> serde_json::Result<Option<WatchEvent<K>>> {
     Ok(Some(match type_ {
-        "ADDED" | "MODIFIED" => WatchEvent::Applied(parse(object)?),
-        "DELETED" => WatchEvent::Deleted(parse(object)?),
+        "ADDED" | "MODIFIED" => WatchEvent::Applied(serde_json::from_str(object)?),
+        "DELETED" => WatchEvent::Deleted(serde_json::from_str(object)?),
         "BOOKMARK" => WatchEvent::Bookmark(
             serde_json::from_str::<Bookmark>(object)?
                 .metadata
@@ -164,12 +158,8 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> String {
-        let event = parse_line(parse, &mut false, Ok(line.to_owned()));
+        let event = parse_line(&mut false, Ok(line.to_owned()));
         event.map_or_else(|| "nothing".to_owned(), in_words)
-    }
-
-    fn parse(text: &str) -> serde_json::Result<ConfigMap> {
-        serde_json::from_str(text)
     }
 
     fn in_words(line: kube::Result<WatchEvent<ConfigMap>>) -> String {
@@ -192,11 +182,14 @@ mod tests {
         ];
         for error in ends {
             let text = error.to_string();
-            assert!(parse_line(parse, &mut false, Err(error)).is_none(), "{text}");
+            assert!(
+                parse_line::<ConfigMap>(&mut false, Err(error)).is_none(),
+                "{text}"
+            );
         }
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         for error in [io::Error::other(reset), io::Error::other("reset")] {
-            let event = parse_line(parse, &mut false, Err(error));
+            let event = parse_line::<ConfigMap>(&mut false, Err(error));
             assert!(matches!(event, Some(Err(kube::Error::ReadEvents(_)))));
         }
     }
@@ -209,7 +202,7 @@ mod tests {
             let mut is_cut = false;
             let lines = lines
                 .iter()
-                .filter_map(|line| parse_line(parse, &mut is_cut, Ok((*line).to_owned())));
+                .filter_map(|line| parse_line(&mut is_cut, Ok((*line).to_owned())));
             lines.map(in_words).collect()
         };
         assert_eq!(event(&[added, "", added, cut]), ["applied m", "applied m"]);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::found::{may_have_job, names_job};
 use super::{Checker, wording};
 use crate::kinds::{Kind, Kinds};
+use training_job_controller::offline;
 
 /// The depth of texts within texts that are searched.
 const MAX_TEXTS: usize = 3;
@@ -66,7 +67,11 @@ impl Checker {
             *metadata = metadata.as_object().cloned().unwrap_or_default().into();
             metadata["name"] = "embedded".into();
         }
-        let errors: Vec<_> = kind.check(&object).err().into_iter().flatten().collect();
+        let errors: Vec<_> = offline::check(kind, &object)
+            .err()
+            .into_iter()
+            .flatten()
+            .collect();
         let (later, errors): (Vec<_>, Vec<_>) = errors.into_iter().partition(wording::is_of_placeholder);
         let is_valid = errors.is_empty();
         let before = self.checked.findings.len();

@@ -8,6 +8,7 @@ use training_job::Settings;
 
 use crate::exit::Failure;
 use crate::kinds::Kind;
+use training_job_controller::offline;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -30,7 +31,7 @@ impl Job {
     /// # Errors
     /// The stored job is invalid.
     pub(crate) fn stored(kind: Arc<Kind>, object: &impl Serialize, origin: String) -> anyhow::Result<Self> {
-        let checked = kind.check(&serde_json::to_value(object)?);
+        let checked = offline::check(&kind, &serde_json::to_value(object)?);
         let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
         Ok(Self {
             version: kind.resource.version.clone(),
@@ -44,8 +45,7 @@ impl Job {
 
     /// Returns the services and pods that an operator with these settings creates, in the order of creation.
     pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
-        self.kind
-            .render(&self.object, settings)
+        offline::render(&self.kind, &self.object, settings)
             .map_err(|errors| Failure::new(&self.origin, errors))
     }
 }

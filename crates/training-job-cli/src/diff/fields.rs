@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use training_job::render::decode;
-use training_job::validate::{Policy, other_manager};
-use training_job::{FieldErrors, Role, Settings, TrainingJob, validate};
+use training_job::validate::{Policy, other_manager, validate_any};
+use training_job::{FieldErrors, Kind, Role, Settings};
 
 use super::shape::item_key;
 
@@ -12,9 +12,9 @@ use super::shape::item_key;
 pub(crate) type Fields = Vec<(String, String)>;
 
 /// Returns the fields of a job: first those of the whole job, then those of its roles.
-pub(crate) fn fields<J: TrainingJob>(job: &Value, settings: &Settings) -> Result<Fields, FieldErrors> {
-    let job: J = decode(job)?;
-    let valid = validate(&job, settings)?;
+pub(crate) fn fields(kind: &Kind, job: &Value, settings: &Settings) -> Result<Fields, FieldErrors> {
+    let job = decode(kind, job)?;
+    let valid = validate_any(kind, &*job, settings)?;
     let mut fields = Fields::new();
     if let Some((_, manager)) = other_manager(&*valid.job) {
         fields.push(("managedBy".to_owned(), manager));

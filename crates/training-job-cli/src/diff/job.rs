@@ -6,6 +6,7 @@ use serde_json::Value;
 use training_job::Settings;
 
 use super::fields::Fields;
+use super::fields::fields;
 use super::objects::{self, ChangeType, ObjectChange};
 use crate::check::Job;
 use crate::exit::Failure;
@@ -49,7 +50,7 @@ pub(super) struct Difference {
 
 impl Rules {
     pub(super) fn new(job: &Job, settings: &Settings) -> Result<Self, Failure> {
-        let fields = (job.kind.fields)(&job.object, settings);
+        let fields = fields(&job.kind, &job.object, settings);
         Ok(Self {
             explanation: explain::explain(job, settings)?,
             fields: fields.map_err(|errors| Failure::new(&job.origin, errors))?,

@@ -11,13 +11,16 @@ use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
 
 use super::job::{self, JobSide, Rules};
+use super::planned::planned_objects;
 use super::shape::reduced_to;
 use crate::call_error::{is_unserved, unserved};
 use crate::check::Job;
 use crate::cluster::with_timeout;
 use crate::exit::Failure;
+use crate::kubectl::outline::outline;
 use crate::report::note;
 use crate::write;
+use training_job_controller::offline;
 
 /// Returns the old side and the new side: the same jobs in the cluster with their objects, and `jobs` with the objects
 /// that they get.
@@ -57,10 +60,8 @@ pub(super) async fn sides(
         let rules = Rules::new(&job, settings).map_err(as_error)?;
         if let Some(stored_job) = stored_job {
             // Fields that the stored job sets are compared as well. An invalid stored job sets none.
-            let stored = job
-                .kind
-                .render(&serde_json::to_value(&stored_job)?, settings)
-                .unwrap_or_default();
+            let stored =
+                offline::render(&job.kind, &serde_json::to_value(&stored_job)?, settings).unwrap_or_default();
             let controller = job.kind.framework.controller;
             let job_name = job.kind.framework.keys().job_name();
             let selector = format!("{OPERATOR_NAME}={controller},{job_name}={name}");
@@ -79,11 +80,11 @@ pub(super) async fn sides(
                 running.extend(owned(client, kind, (&namespace, &selector), &stored_job).await?);
             }
             job.object["status"] = stored_job.data["status"].clone();
-            let (_, outline) = (job.kind.outline)(&job.object);
+            let (_, outline) = outline(&job.kind, &job.object);
             if let Some(text) = outline.ok().and_then(|outline| outline.resize_note()) {
                 note(&format!("{title}: {text}"));
             }
-            let planned = (job.kind.planned_objects)(&job.object, settings, &running);
+            let planned = planned_objects(&job.kind, &job.object, settings, &running);
             let planned = planned.map_err(|errors| anyhow::anyhow!("{errors}"))?;
             let status = JobStatus::deserialize(&job.object["status"]).unwrap_or_default();
             if status.is_finished() || job.object["spec"]["runPolicy"]["suspend"] == true {

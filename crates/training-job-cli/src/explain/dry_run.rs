@@ -2,7 +2,6 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,8 +11,8 @@ use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus,
 use training_job::plan::observed::{ContainerRecord, Disruption, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
-use training_job::validate::{Policy, other_manager};
-use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
+use training_job::validate::{Policy, other_manager, validate_any};
+use training_job::{FieldErrors, Kind, Plan, Settings, ValidJob};
 
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
@@ -29,8 +28,8 @@ const ERROR: &str = "Error";
 
 /// A job in a cluster in which every pod starts immediately.
 #[derive(Clone)]
-struct DryRun<'a, J> {
-    job: PhantomData<J>,
+struct DryRun<'a> {
+    kind: &'a Kind,
     object: Value,
     settings: &'a Settings,
     status: JobStatus,
@@ -47,15 +46,16 @@ struct DryRun<'a, J> {
 }
 
 /// Returns the timeline of a job that was written under `version`.
-pub(crate) fn timeline<J: TrainingJob>(
+pub(crate) fn timeline(
+    kind: &Kind,
     object: &Value,
     version: &str,
     settings: &Settings,
 ) -> Result<JobTimeline, FieldErrors> {
-    let mut run = DryRun::<J>::new(object, settings);
+    let mut run = DryRun::new(kind, object, settings);
     run.run_until_idle()?;
-    let job: J = decode(object)?;
-    let valid = validate(&job, settings)?;
+    let job = decode(kind, object)?;
+    let valid = validate_any(kind, &*job, settings)?;
     let job = &*valid.job;
     let start_order_of_roles = valid.topology.roles.iter().filter_map(|role| {
         let first = job.starts_after(&valid.topology, role).iter();
@@ -157,10 +157,10 @@ pub(crate) fn timeline<J: TrainingJob>(
     })
 }
 
-impl<'a, J: TrainingJob> DryRun<'a, J> {
-    fn new(object: &Value, settings: &'a Settings) -> Self {
+impl<'a> DryRun<'a> {
+    fn new(kind: &'a Kind, object: &Value, settings: &'a Settings) -> Self {
         Self {
-            job: PhantomData,
+            kind,
             object: object.clone(),
             settings,
             status: JobStatus::default(),
@@ -227,10 +227,10 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
     /// Makes one plan and applies it. Returns true if it changed anything.
     fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
-        let job: J = decode(&object)?;
+        let job = decode(self.kind, &object)?;
         object["status"] = job.encode_status(&self.status, None)?;
-        let job: J = decode(&object)?;
-        let valid = validate(&job, self.settings)?;
+        let job = decode(self.kind, &object)?;
+        let valid = validate_any(self.kind, &*job, self.settings)?;
         let plan = plan(&valid, &self.observed, self.now);
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
         self.apply(plan, &valid);
@@ -284,7 +284,7 @@ impl<'a, J: TrainingJob> DryRun<'a, J> {
         Ok(())
     }
 
-    fn apply(&mut self, plan: Plan, job: &ValidJob<'_, J>) {
+    fn apply(&mut self, plan: Plan, job: &ValidJob<'_>) {
         self.observed.carry_out(&plan);
         self.admit_pod_groups();
         if let Some(change) = plan.status {

@@ -15,6 +15,7 @@ use training_job::Settings;
 use crate::check::{Job, valid_jobs};
 use crate::cluster::ClusterArgs;
 use crate::exit::{self, Failure};
+use crate::explain::dry_run::timeline;
 use crate::help::help;
 use crate::kinds::Kinds;
 use crate::settings::SettingsArgs;
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
 
 /// Returns the rules of a job.
 pub(crate) fn explain(job: &Job, settings: &Settings) -> Result<Explanation, Failure> {
-    let timeline = (job.kind.timeline)(&job.object, &job.version, settings);
+    let timeline = timeline(&job.kind, &job.object, &job.version, settings);
     let timeline = timeline.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(Explanation::new(&job.object, &timeline))
 }

@@ -71,7 +71,7 @@ impl Bench {
         let mut options = Options::default();
         options.metrics = self.metrics.clone();
         options.finished_jobs = Some(keep(&self.directory, limits, &self.kinds).unwrap());
-        let operator = self.kinds[0].manage(Operator::new(self.client.clone(), options));
+        let operator = Operator::new(self.client.clone(), options).manage::<MXJob>();
         let seen = async {
             loop {
                 let stories = stories(&self.directory);
@@ -179,7 +179,7 @@ async fn a_story_that_cannot_be_written_is_counted_and_later_jobs_go_on() {
     options.finished_jobs = Some(keep(&bench.directory, Limits::default(), &bench.kinds).unwrap());
     // Writes fail as on a full disk.
     fs::remove_dir(&bench.directory).unwrap();
-    let operator = bench.kinds[0].manage(Operator::new(bench.client.clone(), options));
+    let operator = Operator::new(bench.client.clone(), options).manage::<MXJob>();
     let until = async |done: &dyn Fn() -> bool| {
         while !done() {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -337,8 +337,14 @@ pub(super) fn scaled_fields(
     if let Some(text) = scaled.outline.as_ref().ok().and_then(Outline::resize_note) {
         note(&text);
     }
+    check_numbers(&scaled, wanted)?;
+    Ok(fields)
+}
+
+/// Returns an error if a role of the scaled job does not have its wanted number of replicas.
+pub(super) fn check_numbers(job: &StoredJob, wanted: &BTreeMap<&str, u32>) -> anyhow::Result<()> {
     // The API server describes the errors of a job that would be invalid.
-    for role in scaled.outline.iter().flat_map(|outline| &outline.roles) {
+    for role in job.outline.iter().flat_map(|outline| &outline.roles) {
         if let Some(number) = wanted.get(&*role.slug).filter(|number| **number != role.replicas) {
             bail!(
                 "--role {}={number}: {} derives this number from other fields, and {}.replicas has no effect; change those \
@@ -351,7 +357,7 @@ pub(super) fn scaled_fields(
             );
         }
     }
-    Ok(fields)
+    Ok(())
 }
 
 pub(crate) fn scale(arguments: &ScaleArgs, kinds: &Kinds) -> Result<ExitCode, Failure> {

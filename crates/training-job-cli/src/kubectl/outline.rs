@@ -5,8 +5,8 @@ use training_job::api::JobStatus;
 use training_job::job::ReplicaNames;
 use training_job::plan::restarts_for_sizes;
 use training_job::render::decode;
-use training_job::validate::Policy;
-use training_job::{FieldErrors, Settings, TrainingJob, validate};
+use training_job::validate::{Policy, validate_any};
+use training_job::{FieldErrors, Kind, Settings};
 
 /// The roles and the run policy of a valid job, defaults applied.
 #[derive(Clone, Debug)]
@@ -56,13 +56,13 @@ impl RoleOutline {
 }
 
 /// Returns the status and the outline of a stored job. The status is the default if the object cannot be decoded.
-pub(crate) fn outline<J: TrainingJob>(object: &Value) -> (JobStatus, Result<Outline, FieldErrors>) {
-    let job: J = match decode(object) {
+pub(crate) fn outline(kind: &Kind, object: &Value) -> (JobStatus, Result<Outline, FieldErrors>) {
+    let job = match decode(kind, object) {
         Ok(job) => job,
         Err(errors) => return (JobStatus::default(), Err(errors)),
     };
     let status = job.status().cloned().unwrap_or_default();
-    let outline = validate(&job, &Settings::default()).map(|valid| Outline {
+    let outline = validate_any(kind, &*job, &Settings::default()).map(|valid| Outline {
         roles: valid
             .topology
             .roles

@@ -9,6 +9,7 @@ use training_job::FieldErrors;
 use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
 
+use super::outline::outline;
 use crate::check::Job;
 use crate::kinds::Kind;
 
@@ -35,7 +36,7 @@ impl StoredJob {
     }
 
     pub(crate) fn of_value(kind: &Arc<Kind>, object: Value) -> Self {
-        let (status, outline) = (kind.outline)(&object);
+        let (status, outline) = outline(kind, &object);
         Self {
             kind: kind.clone(),
             object,

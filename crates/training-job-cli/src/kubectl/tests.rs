@@ -1,22 +1,16 @@
 //! The views of jobs in several states.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 use serde_json::{Value, json};
-use training_job_mxnet::MXJob;
 
-use crate::kinds::Kind;
-
-use super::change::scaled_fields;
+use super::change::{check_numbers, scaled_fields};
 use super::job_events::JobEvents;
 use super::list::{JobRow, table};
 use super::observe::ObservedJob;
-use super::outline::outline;
 use super::situation::RoleCount;
 use super::status::{StatusView, tree};
-use super::stored::StoredJob;
 use super::target::{Target, only};
 use super::wait::State;
 use super::{events, logs};
@@ -307,15 +301,9 @@ fn a_number_that_the_kind_derives_is_not_scaled() {
         fields,
         [("spec.mxReplicaSpecs.Worker.replicas".to_owned(), json!(3))]
     );
-    let mut kind = Kind::new::<MXJob>(|_, _| {});
-    kind.outline = |object| {
-        let (status, mut outline) = outline::<MXJob>(object);
-        outline.as_mut().unwrap().roles[2].replicas = 2;
-        (status, outline)
-    };
-    let job = StoredJob::of_value(&Arc::new(kind), running());
-    assert_eq!(scaled_fields(&job, &BTreeMap::from([("worker", 2)])).unwrap(), []);
-    let error = scaled_fields(&job, &wanted).unwrap_err().to_string();
+    let job = stored(running());
+    check_numbers(&job, &BTreeMap::from([("worker", 2)])).unwrap();
+    let error = check_numbers(&job, &wanted).unwrap_err().to_string();
     assert_eq!(
         error,
         "--role worker=3: MXJob derives this number from other fields, and spec.mxReplicaSpecs.Worker.replicas has no \

@@ -13,7 +13,9 @@ use serde_json::Value;
 use training_job::Settings;
 use training_job_story::{Job, RenderedRole, Story, Warning, html, settings};
 
+use crate::diff::fields::fields;
 use crate::kinds::Kind;
+use training_job_controller::offline;
 
 pub(crate) use catalog::{Catalog, Listed};
 pub(crate) use directory::{Directory, Entry, Found, Wanted, find, uid_of};
@@ -21,7 +23,7 @@ pub(crate) use summary::{RoleSummary, Summary};
 
 /// Returns a stored job for its story. Parts that an invalid job does not have are empty.
 pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job {
-    let rendered = kind.render(object, operator).unwrap_or_default();
+    let rendered = offline::render(kind, object, operator).unwrap_or_default();
     Job {
         rendered: RenderedRole::of(&rendered, &kind.framework.keys().replica_type()),
         ..unrendered(kind, object, operator)
@@ -30,9 +32,8 @@ pub(crate) fn story_of(kind: &Kind, object: &Value, operator: &Settings) -> Job 
 
 /// Returns a stored job for its story, without its rendered pods.
 pub(crate) fn unrendered(kind: &Kind, object: &Value, operator: &Settings) -> Job {
-    let fields = (kind.fields)(object, operator).unwrap_or_default();
-    let warnings = kind
-        .check(object)
+    let fields = fields(kind, object, operator).unwrap_or_default();
+    let warnings = offline::check(kind, object)
         .map(|checked| checked.warnings)
         .unwrap_or_default();
     let warnings = warnings.into_iter().map(|warning| Warning {
@@ -41,7 +42,7 @@ pub(crate) fn unrendered(kind: &Kind, object: &Value, operator: &Settings) -> Jo
         remedy: warning.remedy,
     });
     Job {
-        status: kind.status(object),
+        status: offline::status(kind, object),
         settings: settings(fields, &object["spec"]),
         rendered: Vec::new(),
         warnings: warnings.collect(),

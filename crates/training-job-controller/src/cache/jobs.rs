@@ -3,56 +3,58 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 
-use kube::Resource;
-
 use kube_follow::Version;
 use parking_lot::Mutex;
-use training_job::job::TrainingJob;
+use training_job::job::Kind;
 
 use crate::metrics::{CountedJob, Metrics};
 
 use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
 use super::stored_job::StoredJob;
 
-pub(crate) struct Jobs<J> {
+pub(crate) struct Jobs {
     metrics: Metrics,
-    jobs: HashMap<ObjectName, Cached<J>>,
+    jobs: HashMap<ObjectName, Cached>,
     lists: ListTracker,
     /// Tombstones: names of jobs that were gone at this version according to a response, before the watch reports it.
     tombstones: BTreeMap<ObjectName, Version>,
 }
 
 /// A job as it is cached.
-struct Cached<J> {
+struct Cached {
     uid: String,
     version: Version,
     spec_fingerprint: u64,
-    form: Form<J>,
+    form: Form,
     /// Counts the job by its state while it is cached.
     _counted: CountedJob,
 }
 
-enum Form<J> {
+enum Form {
     /// A job as text. It is decoded on demand, and the decoded job is kept while it is in use.
     Text {
+        kind: Arc<Kind>,
         text: Arc<str>,
         valid: Arc<OnceLock<()>>,
-        decoded: Mutex<Weak<StoredJob<J>>>,
+        decoded: Mutex<Weak<StoredJob>>,
     },
     /// An object that cannot be decoded.
-    Unreadable(Arc<StoredJob<J>>),
+    Unreadable(Arc<StoredJob>),
 }
 
-impl<J: TrainingJob> Cached<J> {
-    fn of(job: Arc<StoredJob<J>>, metrics: &Metrics) -> Self {
+impl Cached {
+    fn of(job: Arc<StoredJob>, metrics: &Metrics) -> Self {
         let namespace = job.meta().namespace.as_deref().unwrap_or_default();
         Self {
-            _counted: metrics.count_job(J::FRAMEWORK.name, namespace, job.status_ref()),
+            _counted: metrics.count_job(job.kind().framework.name, namespace, job.status_ref()),
             uid: uid(&*job),
             version: Version::from_meta(job.meta()),
             spec_fingerprint: job.spec_fingerprint(),
             form: match &*job {
-                StoredJob::Job { text, valid, .. } => Form::Text {
+                StoredJob::Job {
+                    kind, text, valid, ..
+                } => Form::Text {
+                    kind: kind.clone(),
                     text: text.clone(),
                     valid: valid.clone(),
                     decoded: Mutex::new(Arc::downgrade(&job)),
@@ -62,14 +64,19 @@ impl<J: TrainingJob> Cached<J> {
         }
     }
 
-    fn get(&self) -> Option<Arc<StoredJob<J>>> {
+    fn get(&self) -> Option<Arc<StoredJob>> {
         match &self.form {
-            Form::Text { text, valid, decoded } => {
+            Form::Text {
+                kind,
+                text,
+                valid,
+                decoded,
+            } => {
                 let mut decoded = decoded.lock();
                 if let Some(job) = decoded.upgrade() {
                     return Some(job);
                 }
-                let job = Arc::new(StoredJob::decode_again(text, valid).ok()?);
+                let job = Arc::new(StoredJob::decode_again(kind, text, valid).ok()?);
                 *decoded = Arc::downgrade(&job);
                 Some(job)
             }
@@ -79,9 +86,9 @@ impl<J: TrainingJob> Cached<J> {
 }
 
 /// The result of reading a job again.
-pub(crate) enum Reread<J> {
+pub(crate) enum Reread {
     /// The job that is cached now.
-    Current(Arc<StoredJob<J>>),
+    Current(Arc<StoredJob>),
     /// The job is gone, or another has its name. Contains the UID of the cached job if its end has not been reported
     /// yet.
     Gone(Option<String>),
@@ -89,13 +96,13 @@ pub(crate) enum Reread<J> {
     Stale,
 }
 
-impl<J> Default for Jobs<J> {
+impl Default for Jobs {
     fn default() -> Self {
         Self::new(Metrics::default())
     }
 }
 
-impl<J> Jobs<J> {
+impl Jobs {
     /// Creates an empty cache that counts its jobs in `metrics`.
     pub(crate) fn new(metrics: Metrics) -> Self {
         Self {
@@ -107,14 +114,14 @@ impl<J> Jobs<J> {
     }
 }
 
-impl<J: TrainingJob> Jobs<J> {
+impl Jobs {
     /// Returns the job of this name.
-    pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob<J>>> {
+    pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob>> {
         self.jobs.get(name)?.get()
     }
 
     #[cfg(any(test, feature = "__fuzzing"))]
-    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob<J>>)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob>)> {
         self.jobs
             .iter()
             .filter_map(|(name, job)| Some((name.clone(), job.get()?)))
@@ -131,7 +138,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// Caches a job of the list. Returns the UID of another job of the same name that it replaces.
-    pub(crate) fn listed(&mut self, job: StoredJob<J>) -> Option<String> {
+    pub(crate) fn listed(&mut self, job: StoredJob) -> Option<String> {
         let name = name(&job);
         let known = self.known_version(&name);
         if self
@@ -160,7 +167,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// Caches a new or changed job from the watch. Returns the UID of another job of the same name that it replaces.
-    pub(crate) fn applied(&mut self, job: StoredJob<J>) -> Option<String> {
+    pub(crate) fn applied(&mut self, job: StoredJob) -> Option<String> {
         let name = name(&job);
         self.bookmark(Version::from_meta(job.meta()));
         if self.known_version(&name) > Some(Version::from_meta(job.meta())) {
@@ -170,7 +177,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// Removes a job that was deleted according to the watch. Returns its UID.
-    pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
+    pub(crate) fn deleted(&mut self, job: &StoredJob) -> String {
         let name = name(job);
         self.bookmark(Version::from_meta(job.meta()));
         let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
@@ -188,7 +195,7 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// Caches a job from the response to our own write. Only cached jobs are written to, so a job that is no longer
     /// cached was deleted meanwhile. Returns true if it is certain which is newer, the response or the cached job.
-    pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
+    pub(crate) fn answered(&mut self, job: StoredJob, epoch: ListEpoch) -> bool {
         let (name, version) = (name(&job), Version::from_meta(job.meta()));
         let held = self.jobs.get(&name).is_some_and(|held| held.uid == uid(&job));
         if held
@@ -203,11 +210,11 @@ impl<J: TrainingJob> Jobs<J> {
     /// Records the result of reading the job that was cached as `was`: `job` at `version`, or none.
     pub(crate) fn reread(
         &mut self,
-        was: &Arc<StoredJob<J>>,
+        was: &Arc<StoredJob>,
         epoch: ListEpoch,
-        job: Option<StoredJob<J>>,
+        job: Option<StoredJob>,
         version: Version,
-    ) -> Reread<J> {
+    ) -> Reread {
         if self.lists.has_new_list_since(epoch) {
             return Reread::Stale;
         }
@@ -233,7 +240,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// Returns true if exactly this object is cached.
-    fn holds(&self, job: &Arc<StoredJob<J>>) -> bool {
+    fn holds(&self, job: &Arc<StoredJob>) -> bool {
         self.get(&name(job)).is_some_and(|held| Arc::ptr_eq(&held, job))
     }
 
@@ -244,7 +251,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// Caches the version that follows the cached one.
-    fn put_next(&mut self, job: StoredJob<J>) -> Option<String> {
+    fn put_next(&mut self, job: StoredJob) -> Option<String> {
         if let Some(held) = self.jobs.get(&name(&job))
             && let Form::Text { valid, .. } = &held.form
         {
@@ -253,7 +260,7 @@ impl<J: TrainingJob> Jobs<J> {
         self.put(job)
     }
 
-    fn put(&mut self, job: StoredJob<J>) -> Option<String> {
+    fn put(&mut self, job: StoredJob) -> Option<String> {
         let new = uid(&job);
         let old = self
             .jobs
@@ -262,7 +269,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 }
 
-pub(crate) fn name<J: TrainingJob>(job: &StoredJob<J>) -> ObjectName {
+pub(crate) fn name(job: &StoredJob) -> ObjectName {
     let meta = job.meta();
     (
         meta.namespace.clone().unwrap_or_default(),
@@ -270,6 +277,6 @@ pub(crate) fn name<J: TrainingJob>(job: &StoredJob<J>) -> ObjectName {
     )
 }
 
-pub(crate) fn uid<J: TrainingJob>(job: &StoredJob<J>) -> String {
+pub(crate) fn uid(job: &StoredJob) -> String {
     job.meta().uid.clone().unwrap_or_default()
 }

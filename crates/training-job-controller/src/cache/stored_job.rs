@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::api::ApiResource;
+use kube::core::DynamicResourceScope;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -15,14 +16,21 @@ use serde_json::{Map, Value};
 
 use crate::merge_patch::difference;
 use training_job::api::{JobStatus, STATUS_FIELDS, Salvaged};
-use training_job::job::{FieldErrors, Topology, TrainingJob};
+use training_job::job::{AnyJob, FieldErrors, Kind, Topology};
 use training_job::validate::{annotations, undecodable};
 
+/// The field with the managers of all fields: a third of a job's text, and never read.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// The members of an object, each as text.
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
 /// A job, or an object of its kind that cannot be decoded: one such object must not hide the others in a list.
-#[derive(Clone, Debug)]
-pub(crate) enum StoredJob<J> {
+#[derive(Debug)]
+pub(crate) enum StoredJob {
     Job {
-        job: Box<J>,
+        kind: Arc<Kind>,
+        job: Box<dyn AnyJob>,
         /// The JSON of the job. The cache keeps this form, because the decoded job takes ten times as much memory.
         text: Arc<str>,
         /// Set when the job is known to be valid.
@@ -32,6 +40,7 @@ pub(crate) enum StoredJob<J> {
     },
     /// An object that cannot be decoded as a job of this kind.
     Unreadable {
+        kind: Arc<Kind>,
         meta: Box<ObjectMeta>,
         /// Its status, as far as it can be decoded.
         status: Box<JobStatus>,
@@ -43,45 +52,69 @@ pub(crate) enum StoredJob<J> {
     },
 }
 
-impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
+/// An object from a watch or a response, which is decoded with its kind.
+#[derive(Clone, Debug)]
+pub(crate) struct RawJob {
+    pub(crate) metadata: ObjectMeta,
+    /// Its JSON without its managed fields.
+    text: String,
+}
+
+impl<'de> Deserialize<'de> for RawJob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        // Derived code would also decode an array as the fields in order.
-        let Some(object) = value.as_object_mut() else {
-            return Err(D::Error::custom("must be an object"));
-        };
-        if object.get("spec").is_none_or(Value::is_null) {
-            // The missing fields are then reported as errors of the spec.
-            object.insert("spec".to_owned(), Value::Object(Map::new()));
-        }
-        match decode_value(&mut value) {
-            Ok((job, unsound)) => {
-                if let Some(Value::Object(meta)) = value.get_mut("metadata") {
-                    meta.remove(MANAGED_FIELDS);
-                }
-                Ok(Self::of(job, value.to_string(), unsound))
-            }
-            Err(error) => {
-                let part = |name| value.get(name).cloned().unwrap_or_default();
-                let stored = part("status");
-                let salvaged = JobStatus::salvage(&stored);
-                Ok(Self::Unreadable {
-                    meta: serde_json::from_value(part("metadata")).map_err(D::Error::custom)?,
-                    status: Box::new(salvaged.status),
-                    stored: Box::new(stored),
-                    unsound: salvaged.unsound,
-                    error: undecodable::<J>(&value)
-                        .map_or_else(|| error.to_string(), |errors| errors.to_string()),
-                })
-            }
-        }
+        let text = <&RawValue>::deserialize(deserializer)?;
+        Self::read(text.get()).map_err(D::Error::custom)
+    }
+}
+
+impl RawJob {
+    fn read(text: &str) -> serde_json::Result<Self> {
+        let mut members: Members<'_> = serde_json::from_str(text)?;
+        let metadata = members.get("metadata").map_or("null", |metadata| metadata.get());
+        let mut fields: Members<'_> = serde_json::from_str(metadata)?;
+        fields.remove(MANAGED_FIELDS);
+        let fields = serde_json::value::to_raw_value(&fields)?;
+        members.insert("metadata".into(), &fields);
+        Ok(Self {
+            metadata: serde_json::from_str(fields.get())?,
+            text: serde_json::to_string(&members)?,
+        })
+    }
+}
+
+impl Resource for RawJob {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        (&*resource.kind).into()
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        (&*resource.group).into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        (&*resource.version).into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        (&*resource.plural).into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
     }
 }
 
 /// Decodes a job whose status another writer may have damaged. Returns the job and the status fields that were
 /// dropped or repaired. The value is unchanged afterwards.
-fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec<&'static str>)> {
-    let strict = decode_strictly(value);
+fn decode_value(kind: &Kind, value: &mut Value) -> serde_json::Result<(Box<dyn AnyJob>, Vec<&'static str>)> {
+    let strict = decode_strictly(kind, value);
     let stored = match (&strict, value.get_mut("status")) {
         (Ok(_), _) | (_, None) => return strict.map(|job| (job, Vec::new())),
         (Err(_), Some(status)) => status.take(),
@@ -92,7 +125,7 @@ fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec
     let tries = [with_other_fields(&stored, &shared), shared, Value::Null];
     let mut salvaged = tries.into_iter().filter_map(|status| {
         value["status"] = status;
-        decode_strictly(value).ok()
+        decode_strictly(kind, value).ok()
     });
     let job = salvaged.next();
     drop(salvaged);
@@ -107,12 +140,12 @@ fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec
 }
 
 /// Decodes a job whose status is an object with valid values.
-fn decode_strictly<J: TrainingJob>(value: &Value) -> serde_json::Result<J> {
+fn decode_strictly(kind: &Kind, value: &Value) -> serde_json::Result<Box<dyn AnyJob>> {
     let status = &value["status"];
     if !status.is_null() && !status.is_object() {
         return Err(serde_json::Error::custom("status: must be an object"));
     }
-    let job = J::deserialize(value)?;
+    let job = kind.decode(value)?;
     match job.status().is_none_or(JobStatus::is_sound) {
         true => Ok(job),
         false => Err(serde_json::Error::custom(
@@ -134,16 +167,34 @@ fn with_other_fields(stored: &Value, encoded: &Value) -> Value {
     status
 }
 
-impl<J: TrainingJob> StoredJob<J> {
-    /// Decodes a job from its text.
-    ///
-    /// # Errors
-    /// The text is not JSON, or its metadata cannot be decoded.
-    pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
+impl StoredJob {
+    /// Decodes a job of `kind`.
+    pub(crate) fn of(kind: &Arc<Kind>, raw: RawJob) -> Self {
         // Nearly all objects are jobs, and are decoded without building a tree of all fields first.
-        match decode_text(text) {
-            Some((job, members)) => Ok(Self::of(job, without_managed_fields(members)?, Vec::new())),
-            None => serde_json::from_str(text),
+        if let Some(job) = decode_text(kind, &raw.text) {
+            return Self::new(kind, job, raw.text, Vec::new());
+        }
+        // The text was JSON before.
+        let mut value: Value = serde_json::from_str(&raw.text).unwrap_or_default();
+        if value["spec"].is_null() {
+            // The missing fields are then reported as errors of the spec.
+            value["spec"] = Value::Object(Map::new());
+        }
+        match decode_value(kind, &mut value) {
+            Ok((job, unsound)) => Self::new(kind, job, value.to_string(), unsound),
+            Err(error) => {
+                let stored = value.get("status").cloned().unwrap_or_default();
+                let salvaged = JobStatus::salvage(&stored);
+                Self::Unreadable {
+                    kind: kind.clone(),
+                    meta: Box::new(raw.metadata),
+                    status: Box::new(salvaged.status),
+                    stored: Box::new(stored),
+                    unsound: salvaged.unsound,
+                    error: undecodable(kind, &value)
+                        .map_or_else(|| error.to_string(), |errors| errors.to_string()),
+                }
+            }
         }
     }
 
@@ -151,13 +202,18 @@ impl<J: TrainingJob> StoredJob<J> {
     ///
     /// # Errors
     /// Only if the kind's decoder is not deterministic.
-    pub(crate) fn decode_again(text: &Arc<str>, valid: &Arc<OnceLock<()>>) -> serde_json::Result<Self> {
-        let (job, unsound) = match decode_text(text) {
-            Some((job, _)) => (job, Vec::new()),
-            None => decode_value(&mut serde_json::from_str(text)?)?,
+    pub(crate) fn decode_again(
+        kind: &Arc<Kind>,
+        text: &Arc<str>,
+        valid: &Arc<OnceLock<()>>,
+    ) -> serde_json::Result<Self> {
+        let (job, unsound) = match decode_text(kind, text) {
+            Some(job) => (job, Vec::new()),
+            None => decode_value(kind, &mut serde_json::from_str(text)?)?,
         };
         Ok(Self::Job {
-            job: Box::new(job),
+            kind: kind.clone(),
+            job,
             text: text.clone(),
             valid: valid.clone(),
             unsound,
@@ -165,12 +221,26 @@ impl<J: TrainingJob> StoredJob<J> {
     }
 
     /// Creates a job that has not been validated yet.
-    fn of(job: J, text: String, unsound: Vec<&'static str>) -> Self {
+    fn new(kind: &Arc<Kind>, job: Box<dyn AnyJob>, text: String, unsound: Vec<&'static str>) -> Self {
         Self::Job {
-            job: Box::new(job),
+            kind: kind.clone(),
+            job,
             text: text.into(),
             valid: Arc::default(),
             unsound,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Arc<Kind> {
+        match self {
+            Self::Job { kind, .. } | Self::Unreadable { kind, .. } => kind,
+        }
+    }
+
+    pub(crate) fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Job { job, .. } => job.meta(),
+            Self::Unreadable { meta, .. } => meta,
         }
     }
 
@@ -263,11 +333,11 @@ impl<J: TrainingJob> StoredJob<J> {
         stored: &Value,
     ) -> serde_json::Result<Value> {
         let shared = serde_json::to_value(old)?;
-        let Self::Job { job, .. } = self else {
+        let Self::Job { kind, job, .. } = self else {
             return Ok(difference(&shared, serde_json::to_value(next)?));
         };
         // Validation reports the errors in the annotations.
-        let annotated = annotations::apply(&**job, &mut FieldErrors::default());
+        let annotated = annotations::apply(kind, &**job, &mut FieldErrors::default());
         let job = &*annotated.job;
         let next = job.encode_status(next, topology)?;
         let mut before = match job.status() {
@@ -287,7 +357,10 @@ impl<J: TrainingJob> StoredJob<J> {
 
     fn stored_status(&self) -> serde_json::Result<Value> {
         match self {
-            Self::Job { text, .. } => Ok(serde_json::from_str::<StoredStatus>(text)?.status),
+            Self::Job { text, .. } => match serde_json::from_str::<StoredStatus<'_>>(text)?.status {
+                Some(status) => serde_json::from_str(status.get()),
+                None => Ok(Value::Null),
+            },
             Self::Unreadable { stored, .. } => Ok((**stored).clone()),
         }
     }
@@ -296,12 +369,12 @@ impl<J: TrainingJob> StoredJob<J> {
     fn would_read(&self, status: &Value, next: &JobStatus) -> bool {
         let same = |read: &JobStatus| serde_json::to_value(read).ok() == serde_json::to_value(next).ok();
         match self {
-            Self::Job { text, .. } => {
+            Self::Job { kind, text, .. } => {
                 let Ok(mut value) = serde_json::from_str::<Value>(text) else {
                     return false;
                 };
                 value["status"] = status.clone();
-                decode_strictly::<J>(&value).is_ok_and(|job| job.status().is_some_and(same))
+                decode_strictly(kind, &value).is_ok_and(|job| job.status().is_some_and(same))
             }
             Self::Unreadable { .. } => {
                 let salvaged = JobStatus::salvage(status);
@@ -313,72 +386,15 @@ impl<J: TrainingJob> StoredJob<J> {
 
 /// The raw status of an object.
 #[derive(Deserialize)]
-struct StoredStatus {
-    #[serde(default)]
-    status: Value,
+struct StoredStatus<'a> {
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
 }
 
-/// The members of an object, each as text.
-type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
-
-/// Decodes a job from its text, and returns it with its members. Returns `None` if its status is one that no controller
-/// writes.
-fn decode_text<J: TrainingJob>(text: &str) -> Option<(J, Members<'_>)> {
-    // Derived code also decodes an array as a job, but not as its members.
-    let job: J = serde_json::from_str(text).ok()?;
-    let members: Members<'_> = serde_json::from_str(text).ok()?;
-    let status = members.get("status").map(|status| status.get());
-    let is_object = status.is_none_or(|status| status.starts_with('{') || status == "null");
-    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some((job, members))
-}
-
-/// The field with the managers of all fields: a third of a job's text, and never read.
-const MANAGED_FIELDS: &str = "managedFields";
-
-/// Returns the text of an object without its managed fields.
-fn without_managed_fields(members: Members<'_>) -> serde_json::Result<String> {
-    let Some(meta) = members.get("metadata") else {
-        return serde_json::to_string(&members);
-    };
-    let mut meta: Members<'_> = serde_json::from_str(meta.get())?;
-    meta.remove(MANAGED_FIELDS);
-    let meta = serde_json::value::to_raw_value(&meta)?;
-    let mut members: Members<'_> = members;
-    members.insert("metadata".into(), &meta);
-    serde_json::to_string(&members)
-}
-
-impl<J: TrainingJob> Resource for StoredJob<J> {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        J::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        J::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        J::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        J::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        match self {
-            Self::Job { job, .. } => job.meta(),
-            Self::Unreadable { meta, .. } => meta,
-        }
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        match self {
-            Self::Job { job, .. } => job.meta_mut(),
-            Self::Unreadable { meta, .. } => meta,
-        }
-    }
+/// Decodes a job from the text of a [`RawJob`]. Returns `None` if its status is one that no controller writes.
+fn decode_text(kind: &Kind, text: &str) -> Option<Box<dyn AnyJob>> {
+    let job = kind.decode_text(text).ok()?;
+    let StoredStatus { status } = serde_json::from_str(text).ok()?;
+    let is_object = status.is_none_or(|status| status.get().starts_with('{') || status.get() == "null");
+    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some(job)
 }

@@ -10,10 +10,10 @@
 //!     flags: Flags,
 //! }
 //!
-//! # fn kinds() -> Vec<training_job_controller::DynKind> { Vec::new() }
+//! # fn kinds() -> Vec<training_job::Kind> { Vec::new() }
 //! fn main() -> std::process::ExitCode {
 //!     let arguments = Arguments::parse();
-//!     // vec![DynKind::new::<MyJob>()]
+//!     // vec![Kind::of::<MyJob>()]
 //!     training_job_controller::process::main(&arguments.flags, kinds())
 //! }
 //! ```
@@ -59,8 +59,8 @@ mod stop;
 use std::io;
 use std::process::ExitCode;
 
-use crate::DynKind;
-use training_job::admission::DefinitionError;
+use training_job::Kind;
+use training_job::admission::{DefinitionError, check_framework};
 use training_job::job::SettingDefinition;
 
 pub use client::client;
@@ -74,9 +74,9 @@ pub use rules::{grant_command, rules};
 pub use settings::SettingFlags;
 
 /// Checks the declarations of a kind's author.
-fn check_kind(kind: &DynKind) -> Result<(), ProcessError> {
+fn check_kind(kind: &Kind) -> Result<(), ProcessError> {
     // The whole definition takes time and 12 MB, so it is checked only when it is printed.
-    kind.check_framework()?;
+    check_framework(kind)?;
     let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
     match kind.framework.settings.iter().find(|setting| !has_flag(setting)) {
         None => Ok(()),
@@ -89,9 +89,9 @@ fn check_kind(kind: &DynKind) -> Result<(), ProcessError> {
 
 /// Checks that each kind has a name and a controller of its own. Two controllers of one name would take each other's
 /// pods for theirs.
-fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
+fn check_controllers(kinds: &[Kind]) -> Result<(), ProcessError> {
     for (n, kind) in kinds.iter().enumerate() {
-        let is_same = |other: &&DynKind| {
+        let is_same = |other: &&Kind| {
             let resource = (&kind.resource.group, kind.name());
             resource == (&other.resource.group, other.name())
                 || kind.framework.controller == other.framework.controller
@@ -107,10 +107,10 @@ fn check_controllers(kinds: &[DynKind]) -> Result<(), ProcessError> {
 }
 
 /// Returns the kinds with these names. Without names, returns all kinds but those that must be named.
-fn enabled(kinds: &[DynKind], names: &[String], optional: &[&str]) -> Result<Vec<DynKind>, ProcessError> {
+fn enabled(kinds: &[Kind], names: &[String], optional: &[&str]) -> Result<Vec<Kind>, ProcessError> {
     let named = names.iter().map(|name| kind_named(kinds, name));
     let named = named.collect::<Result<Vec<_>, _>>()?;
-    let is_enabled = |kind: &&DynKind| match names.is_empty() {
+    let is_enabled = |kind: &&Kind| match names.is_empty() {
         true => !optional.contains(&kind.name()),
         false => named.contains(&kind.name()),
     };
@@ -119,8 +119,8 @@ fn enabled(kinds: &[DynKind], names: &[String], optional: &[&str]) -> Result<Vec
 
 /// Returns the kind of this name. An exact match takes precedence; otherwise the first kind that matches in any case is
 /// used.
-fn kind_named<'a>(kinds: &'a [DynKind], name: &str) -> Result<&'a str, ProcessError> {
-    let known = || kinds.iter().map(DynKind::name);
+fn kind_named<'a>(kinds: &'a [Kind], name: &str) -> Result<&'a str, ProcessError> {
+    let known = || kinds.iter().map(Kind::name);
     let exact = known().find(|known| *known == name);
     let named = exact.or_else(|| known().find(|known| known.eq_ignore_ascii_case(name)));
     named.ok_or_else(|| ProcessError::Kind {
@@ -186,7 +186,7 @@ pub enum ProcessError {
 /// Runs an operator for `kinds` until a signal ends it. A program calls it at the end of its `main`.
 ///
 /// Exit codes: 0 after a signal, 1 if it cannot run, 2 for inconsistent flags.
-pub fn main(flags: &Flags, kinds: Vec<DynKind>) -> ExitCode {
+pub fn main(flags: &Flags, kinds: Vec<Kind>) -> ExitCode {
     logs::start(&flags.logs);
     // The API server takes ten times the CPU that the operator takes, so that a second worker would not make it faster, but
     // the wake-ups between workers would cost a sixth more CPU (6.7 s in place of 5.6 s for 1,000 jobs of 5 pods). By
@@ -222,9 +222,9 @@ mod tests {
     use crate::tests::toy::ToyJob;
     use training_job::Framework;
 
-    fn kinds(names: &[&str]) -> Vec<DynKind> {
+    fn kinds(names: &[&str]) -> Vec<Kind> {
         let kind = |name: &&str| {
-            let mut kind = DynKind::new::<ToyJob>();
+            let mut kind = Kind::of::<ToyJob>();
             (*name).clone_into(&mut kind.resource.kind);
             kind
         };

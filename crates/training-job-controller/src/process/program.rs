@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use training_job::Framework;
 use training_job::job::SettingDefinition;
 
-use crate::DynKind;
+use training_job::Kind;
 
 /// The program that runs an operator.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Program {
     /// Adds the kinds that the program runs. Their settings become flags, and the first kind is the example in help
     /// texts.
     #[must_use]
-    pub fn kinds<'a>(mut self, kinds: impl IntoIterator<Item = &'a DynKind>) -> Self {
+    pub fn kinds<'a>(mut self, kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
         for kind in kinds {
             self.settings.extend_from_slice(kind.framework.settings);
             self.kind_names.push(kind.name().to_owned());

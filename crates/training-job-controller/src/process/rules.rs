@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use training_job::job::ObjectKind;
 
 use super::program::program;
-use crate::DynKind;
+use training_job::Kind;
 
 /// The verbs on the objects of jobs. `get` finds the owner of an object whose name is taken, and `patch` sets the labels of
 /// one that another operator made for the same job.
@@ -24,14 +24,14 @@ pub fn grant_command<'a>(namespace: &str, account: &str, kinds: impl IntoIterato
 }
 
 /// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound.
-pub fn rules(kinds: &[DynKind]) -> Vec<PolicyRule> {
+pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
     let rule = |group: &str, resources: Vec<String>, verbs: &[&str]| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(resources),
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let mut jobs: BTreeMap<&str, Vec<&DynKind>> = BTreeMap::new();
+    let mut jobs: BTreeMap<&str, Vec<&Kind>> = BTreeMap::new();
     for kind in kinds {
         jobs.entry(&kind.resource.group).or_default().push(kind);
     }
@@ -71,7 +71,7 @@ pub fn rules(kinds: &[DynKind]) -> Vec<PolicyRule> {
 }
 
 /// Returns true if the operator deletes jobs of this kind some time after their end.
-fn has_time_to_live(kind: &DynKind) -> bool {
+fn has_time_to_live(kind: &Kind) -> bool {
     let versions = kind.definition_without_rules().spec.versions;
     serde_json::to_string(&versions).is_ok_and(|text| text.contains("\"ttlSecondsAfterFinished\""))
 }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_group_has_one_rule_for_each_set_of_verbs() {
-        let rules = rules(&[DynKind::new::<ToyJob>()]);
+        let rules = rules(&[Kind::of::<ToyJob>()]);
         let text: Vec<String> = rules
             .iter()
             .map(|rule| serde_json::to_string(rule).unwrap())

@@ -9,7 +9,8 @@ use kube_follow::Gate;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{DynKind, Operator, Options};
+use crate::{Operator, Options};
+use training_job::Kind;
 use training_job::job::{GangScheduler, Settings};
 
 use super::client::{Versions, no_answer, refusal};
@@ -25,7 +26,7 @@ use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
 
 /// Runs until a signal arrives.
-pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessError> {
+pub(super) async fn run(flags: &Flags, kinds: &[Kind]) -> Result<(), ProcessError> {
     let kinds = enabled(kinds, &flags.enable_scheme, program().optional_kinds)?;
     kinds.iter().try_for_each(check_kind)?;
     check_controllers(&kinds)?;
@@ -34,7 +35,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
     let cluster = cluster(flags).await?;
     let state = State::default();
     let registry = state.metrics.registry(program());
-    let names: Vec<&str> = kinds.iter().map(DynKind::name).collect();
+    let names: Vec<&str> = kinds.iter().map(Kind::name).collect();
     tracing::info!(
         version = VERSION,
         kinds = names.join(","),
@@ -80,7 +81,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[DynKind]) -> Result<(), ProcessE
 
 struct Work<'a> {
     flags: &'a Flags,
-    kinds: Vec<DynKind>,
+    kinds: Vec<Kind>,
     state: State,
     stop: Stop,
     /// The namespace and the name of the service account, if the credentials are its token.
@@ -152,7 +153,7 @@ impl Work<'_> {
         };
         format!(
             "run: {}",
-            grant_command(namespace, account, self.kinds.iter().map(DynKind::name))
+            grant_command(namespace, account, self.kinds.iter().map(Kind::name))
         )
     }
 
@@ -181,8 +182,8 @@ impl Work<'_> {
         let operator = self
             .kinds
             .iter()
-            .fold(operator, |operator, kind| kind.manage(operator));
-        let names = self.kinds.iter().map(DynKind::name).collect::<Vec<_>>();
+            .fold(operator, |operator, kind| operator.manage_kind(kind.clone()));
+        let names = self.kinds.iter().map(Kind::name).collect::<Vec<_>>();
         tracing::info!(
             kinds = names.join(","),
             namespace = self.flags.namespace,

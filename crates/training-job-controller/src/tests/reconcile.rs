@@ -3,24 +3,25 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::Client;
 use kube::client::Body;
-use kube::{Client, Resource};
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::super::cache::stored_job::StoredJob;
+use super::super::cache::stored_job::RawJob;
 use super::super::clock::Clock;
 use super::super::events;
 use super::super::job_state::JobState;
 use super::super::metrics::Metrics;
 use super::super::operator::{Operator, Options};
-use super::super::reconciler::{FirstList, JobReconciler, Reconciler};
+use super::super::reconciler::{FirstList, JobReconciler};
 use super::log::Log;
-use super::toy::{MADE, ToyJob, job};
+use super::toy::{MADE, ToyJob, raw, raw_job as job};
 use kube_follow::Event;
+use training_job::Kind;
 use training_job::api::FailureRecord;
 use training_job::plan::observed::ServiceRecord;
 use training_job::plan::{ChildKind, PlannedEvent};
@@ -28,7 +29,7 @@ use training_job::plan::{ChildKind, PlannedEvent};
 /// A reconciler of one kind, its operator, and a flag for the completed first list.
 struct Bench {
     operator: Operator,
-    kind: JobReconciler<ToyJob>,
+    kind: JobReconciler,
     listed: watch::Sender<FirstList>,
 }
 
@@ -45,12 +46,12 @@ impl Bench {
     fn with(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<ToyJob>(),
-            kind: JobReconciler::new(0, &Metrics::default()),
+            kind: JobReconciler::new(Arc::new(Kind::of::<ToyJob>()), 0, &Metrics::default()),
             listed: FirstList::sender(),
         }
     }
 
-    fn take(&self, event: Event<super::super::cache::stored_job::StoredJob<ToyJob>>) {
+    fn take(&self, event: Event<RawJob>) {
         self.kind
             .on_job_event(&self.operator.context, event, &self.listed);
     }
@@ -86,7 +87,7 @@ async fn the_state_of_a_job_is_removed_with_it() {
 async fn a_job_without_a_name_is_ignored() {
     let nameless = || {
         let mut job = job("a", 5);
-        job.meta_mut().name = None;
+        job.metadata.name = None;
         job
     };
     for event in [Event::Listed(nameless()), Event::Applied(nameless())] {
@@ -163,7 +164,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted
         ..Options::default()
     };
     let bench = Bench::with(without_services(clock, deleted.clone()), options);
-    bench.take(Event::Applied(serde_json::from_value(ended).unwrap()));
+    bench.take(Event::Applied(raw(&ended)));
     let context = &bench.operator.context;
     let service = serde_json::from_value(service).unwrap();
     context
@@ -199,7 +200,7 @@ async fn a_pod_is_rendered_when_its_call_is_permitted() {
         "spec": {"specs": {"Worker": {"replicas": 100, "template":
             {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
     });
-    bench.take(Event::Applied(serde_json::from_value(large).unwrap()));
+    bench.take(Event::Applied(raw(&large)));
     let (key, waited) = context.queue.next().await;
     let reconcile = bench.kind.reconcile(context, &key, waited);
     let ended = tokio::time::timeout(Duration::from_secs(1), reconcile).await;
@@ -230,7 +231,7 @@ async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
         "spec": {"specs": {"Worker": {"replicas": 1, "template":
             {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
     });
-    bench.take(Event::Applied(serde_json::from_value(job).unwrap()));
+    bench.take(Event::Applied(raw(&job)));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
     bench.kind.reconcile(context, &key, waited).await;
@@ -284,7 +285,7 @@ async fn log_lines_of_actions_and_of_failures_have_the_same_role_and_index() {
         "spec": {"specs": {"Worker": {"replicas": 2, "template":
             {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
     });
-    bench.take(Event::Applied(serde_json::from_value(job).unwrap()));
+    bench.take(Event::Applied(raw(&job)));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
     bench.kind.reconcile(context, &key, waited).await;
@@ -325,9 +326,9 @@ async fn an_active_job_without_pods_waits_for_them_until_it_is_gone() {
             let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             value.parse::<f64>().unwrap()
         };
-        let job = || -> StoredJob<ToyJob> {
+        let job = || {
             let status = if suspend { "True" } else { "False" };
-            serde_json::from_value(json!({
+            raw(&json!({
                 "apiVersion": "example.com/v1", "kind": "ToyJob",
                 "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5",
                     "creationTimestamp": "2020-01-01T00:00:00Z"},
@@ -335,7 +336,6 @@ async fn an_active_job_without_pods_waits_for_them_until_it_is_gone() {
                     {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
                 "status": {"conditions": [{"type": "Suspended", "status": status}]},
             }))
-            .unwrap()
         };
         let bench = Bench::with(with_server_errors(), options);
         let context = &bench.operator.context;

@@ -1,17 +1,18 @@
 //! A kind of jobs for tests of the caches.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodSpec;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::super::cache::stored_job::StoredJob;
+use super::super::cache::stored_job::{RawJob, StoredJob};
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::job::{
-    FieldErrors, Framework, ObjectDefinition, ObjectKind, Replica, RoleDefinition, RoleSpecs, Topology,
+    FieldErrors, Framework, Kind, ObjectDefinition, ObjectKind, Replica, RoleDefinition, RoleSpecs, Topology,
     TrainingJob,
 };
 
@@ -81,11 +82,25 @@ thread_local! {
     pub(crate) static MADE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Returns the job `ns/job` with this UID and version.
-pub(crate) fn job(uid: &str, version: u64) -> StoredJob<ToyJob> {
-    serde_json::from_value(json!({
+/// Returns an object as a watch delivers it.
+pub(crate) fn raw(object: &Value) -> RawJob {
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+/// Returns an object as it is cached.
+pub(crate) fn stored(object: &Value) -> StoredJob {
+    StoredJob::of(&Arc::new(Kind::of::<ToyJob>()), raw(object))
+}
+
+/// Returns the job `ns/job` with this UID and version, as a watch delivers it.
+pub(crate) fn raw_job(uid: &str, version: u64) -> RawJob {
+    raw(&json!({
         "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},
         "metadata": {"name": "job", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()},
     }))
-    .unwrap()
+}
+
+/// Returns the same job as it is cached.
+pub(crate) fn job(uid: &str, version: u64) -> StoredJob {
+    StoredJob::of(&Arc::new(Kind::of::<ToyJob>()), raw_job(uid, version))
 }

@@ -1,9 +1,10 @@
 //! The additional status fields of an MXJob, and the status that a manifest may contain.
 
 use serde_json::{Value, json};
+use training_job::Kind;
 use training_job::TrainingJob;
 use training_job::api::{JobStatus, ReplicaStatus};
-use training_job::validate::manifest::{Schemas, check};
+use training_job::validate::manifest::check;
 use training_job_mxnet::MXJob;
 
 fn job(version: &str, spec: Value, status: Value) -> Value {
@@ -60,7 +61,7 @@ fn what_the_stand_alone_operator_wrote_is_not_read() {
 
 #[test]
 fn no_status_keeps_a_file_from_being_used() {
-    let schemas = Schemas::new::<MXJob>();
+    let kind = Kind::of::<MXJob>();
     for version in ["v1", "v1beta1", "v1alpha2"] {
         for status in [
             json!(null),
@@ -69,7 +70,7 @@ fn no_status_keeps_a_file_from_being_used() {
             json!({"phase": "Done", "conditions": [{"transitionTime": 1, "type": null}]}),
             json!({"replicaStatuses": [{"mx_replica_type": "WORKER"}], "startTime": "yesterday"}),
         ] {
-            let checked = check::<MXJob>(&schemas, &job(version, json!({}), status.clone()));
+            let checked = check(&kind, &job(version, json!({}), status.clone()));
             let checked = checked.unwrap_or_else(|errors| panic!("{version} {status}: {errors}"));
             assert!(checked.object.get("status").is_none(), "{status}");
         }
@@ -78,9 +79,9 @@ fn no_status_keeps_a_file_from_being_used() {
 
 #[test]
 fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators() {
-    let schemas = Schemas::new::<MXJob>();
+    let kind = Kind::of::<MXJob>();
     let filled = |version: &str, spec: Value| {
-        let checked = check::<MXJob>(&schemas, &job(version, spec, json!({})));
+        let checked = check(&kind, &job(version, spec, json!({})));
         checked.unwrap().object["spec"]["compatibility"].clone()
     };
     assert_eq!(filled("v1beta1", json!({})), "MXNetOperator");
@@ -99,9 +100,7 @@ fn two_places_of_one_value_must_not_differ() {
     let errors = |spec: Value, annotations: Value| {
         let mut job = job("v1", spec, json!({}));
         job["metadata"]["annotations"] = annotations;
-        let found = check::<MXJob>(&Schemas::new::<MXJob>(), &job)
-            .err()
-            .unwrap_or_default();
+        let found = check(&Kind::of::<MXJob>(), &job).err().unwrap_or_default();
         found.to_string()
     };
     let kueue = "kueue.x-k8s.io/multikueue";

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep};
+use training_job::Kind;
 use training_job_controller::Options;
 use training_job_controller::{Clock, fuzzing::Caches};
 use training_job_mxnet::MXJob;
@@ -58,7 +59,7 @@ async fn play(responses: Responses) {
     };
     let mut options = Options::default();
     options.clock = Arc::new(FixedClock);
-    let caches = Caches::<MXJob>::new(Client::new(service, "ns"), options);
+    let caches = Caches::new(Kind::of::<MXJob>(), Client::new(service, "ns"), options);
     let begun = Instant::now();
     tokio::select! {
         biased;

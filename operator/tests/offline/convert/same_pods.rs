@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use kube::Resource;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use training_job::validate::manifest::{self, Schemas};
-use training_job::{Settings, TrainingJob, render, validate};
+use training_job::validate::manifest;
+use training_job::{Kind, Settings, TrainingJob, render, validate};
 use training_job_mlkube::MxJob;
 use training_job_mxnet::MXJob;
 use training_operator_testing::program::run_with_input;
@@ -22,9 +22,9 @@ fn convert(jobs: &[Value]) -> Vec<Value> {
 }
 
 fn read(job: &Value) -> MXJob {
-    static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
-    let checked = manifest::check::<MXJob>(&SCHEMAS, job);
-    checked.unwrap_or_else(|errors| panic!("{errors}\n{job:#}")).job
+    static KIND: LazyLock<Kind> = LazyLock::new(Kind::of::<MXJob>);
+    let checked = manifest::check(&KIND, job).unwrap_or_else(|errors| panic!("{errors}\n{job:#}"));
+    serde_json::from_value(checked.object).unwrap()
 }
 
 /// Returns the specs of a job's pods and services by kind and name.

@@ -3,6 +3,7 @@
 use super::*;
 
 use proptest::prelude::*;
+use training_job::TrainingJob;
 use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mpi::MPIJob;
@@ -48,13 +49,14 @@ fn job<J: TrainingJob>(replicas: &[u32], policies: &[&str], more: &Value) -> Val
 /// Compares the rule found with the plan when some replicas have ended. An invalid job is skipped.
 fn compare<J: TrainingJob>(object: &Value, ended: &[u32]) {
     let settings = Settings::default();
-    let typed: J = decode(object).unwrap();
-    let Ok(valid) = validate(&typed, &settings) else {
+    let kind = &Kind::of::<J>();
+    let typed = decode(kind, object).unwrap();
+    let Ok(valid) = validate_any(kind, &*typed, &settings) else {
         return;
     };
     let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
     let hosts: Vec<Vec<String>> = roles.map(|role| role.all().map(|r| r.host()).collect()).collect();
-    let mut run = DryRun::<J>::new(object, &settings);
+    let mut run = DryRun::new(kind, object, &settings);
     run.run_until_idle().unwrap();
     let success = run.success(&hosts).unwrap();
     let places = (0..hosts.len()).flat_map(|role| (0..hosts[role].len()).map(move |index| (role, index)));
@@ -71,12 +73,13 @@ fn compare<J: TrainingJob>(object: &Value, ended: &[u32]) {
 fn compare_code<J: TrainingJob>(object: &Value, code: i32) {
     let settings = Settings::default();
     let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap();
-    let Ok(timeline) = timeline::<J>(object, version, &settings) else {
+    let kind = &Kind::of::<J>();
+    let Ok(timeline) = timeline(kind, object, version, &settings) else {
         return;
     };
-    let typed: J = decode(object).unwrap();
-    let valid = validate(&typed, &settings).unwrap();
-    let mut run = DryRun::<J>::new(object, &settings);
+    let typed = decode(kind, object).unwrap();
+    let valid = validate_any(kind, &*typed, &settings).unwrap();
+    let mut run = DryRun::new(kind, object, &settings);
     run.run_until_idle().unwrap();
     let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
     for (role, found) in roles.zip(&timeline.roles) {

@@ -154,7 +154,7 @@ pub(super) async fn run(
 /// Returns an empty run that accepts jobs of these kinds.
 pub(super) fn jobs<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Jobs {
     kinds.into_iter().fold(Jobs::default(), |jobs, kind| {
-        jobs.dyn_kind(kind.dyn_kind.clone(), kind.adjust_env)
+        jobs.add_kind((**kind).clone(), kind.adjust_env)
     })
 }
 

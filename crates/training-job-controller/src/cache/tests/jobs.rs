@@ -1,18 +1,17 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::Resource;
 use serde_json::json;
 
-use super::super::super::tests::toy::{ASKED, ToyJob, job};
+use super::super::super::tests::toy::{ASKED, job, stored};
 use super::super::jobs::{Jobs, Reread};
 use super::super::list_epoch::ListEpoch;
-use super::super::stored_job::StoredJob;
+use super::super::stored_job::{RawJob, StoredJob};
 use kube_follow::Version;
 use training_job::job::Settings;
 use training_job::plan::observed::Observed;
 
-fn listed(jobs: impl IntoIterator<Item = StoredJob<ToyJob>>) -> Jobs<ToyJob> {
+fn listed(jobs: impl IntoIterator<Item = StoredJob>) -> Jobs {
     let mut all = Jobs::default();
     all.list_started();
     for job in jobs {
@@ -23,13 +22,13 @@ fn listed(jobs: impl IntoIterator<Item = StoredJob<ToyJob>>) -> Jobs<ToyJob> {
 }
 
 /// Returns the cached job and the current epoch, as kept for a request.
-fn question(jobs: &Jobs<ToyJob>) -> (Arc<StoredJob<ToyJob>>, ListEpoch) {
+fn question(jobs: &Jobs) -> (Arc<StoredJob>, ListEpoch) {
     let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
     (was, jobs.epoch())
 }
 
 /// Returns the cached job as `uid@version`.
-fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
+fn held(jobs: &Jobs) -> Option<String> {
     let job = jobs.get(&("ns".to_owned(), "job".to_owned()))?;
     let meta = job.meta();
     Some(format!(
@@ -40,7 +39,7 @@ fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
 }
 
 /// Passes the response to a call that was sent in the current epoch.
-fn answer(jobs: &mut Jobs<ToyJob>, job: StoredJob<ToyJob>) {
+fn answer(jobs: &mut Jobs, job: StoredJob) {
     let epoch = jobs.epoch();
     jobs.answered(job, epoch);
 }
@@ -149,8 +148,8 @@ fn a_list_after_a_restored_backup_wins_over_newer_versions() {
 fn an_undecodable_object_is_cached_as_well() {
     let odd =
         json!({"metadata": {"name": "job", "uid": "a"}, "spec": {"specs": 1}, "status": {"restartCount": 2}});
-    match serde_json::from_value(odd).unwrap() {
-        StoredJob::<ToyJob>::Unreadable {
+    match stored(&odd) {
+        StoredJob::Unreadable {
             meta, status, error, ..
         } => {
             assert_eq!((meta.uid.as_deref(), status.restart_count), (Some("a"), 2));
@@ -178,12 +177,12 @@ fn a_response_that_a_list_overtook_cannot_be_ordered() {
 }
 
 /// Reads the cached job again, with this result of the server. Returns what the cache makes of it.
-fn ask(jobs: &mut Jobs<ToyJob>, job: Option<StoredJob<ToyJob>>, version: u64) -> String {
+fn ask(jobs: &mut Jobs, job: Option<StoredJob>, version: u64) -> String {
     let (was, epoch) = question(jobs);
     found(jobs.reread(&was, epoch, job, Version::parse(&version.to_string())))
 }
 
-fn found(found: Reread<ToyJob>) -> String {
+fn found(found: Reread) -> String {
     match found {
         Reread::Current(job) => format!("held: {}", Version::from_meta(job.meta()) == Version::parse("9")),
         Reread::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
@@ -271,53 +270,33 @@ fn a_read_from_before_a_list_must_be_repeated() {
 
 #[test]
 fn a_value_that_is_not_an_object_is_not_a_job() {
-    for value in [json!([{"name": "job"}, {}, {}]), json!([]), json!(5), json!(null)] {
-        assert!(
-            serde_json::from_value::<StoredJob<ToyJob>>(value.clone()).is_err(),
-            "{value}"
-        );
+    for text in ["[]", r#"[{"name": "job"}, {}, {}]"#, "5", "null", "{"] {
+        assert!(serde_json::from_str::<RawJob>(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn a_job_is_read_from_a_text_as_from_a_tree() {
-    let job =
-        json!({"apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {}, "metadata": {"name": "job"}});
-    let mut texts = vec![format!(" {job}")];
-    for spec in [json!(null), json!(5), json!([])] {
-        let mut job = job.clone();
-        job["spec"] = spec;
-        texts.push(job.to_string());
+fn a_job_with_any_spec_keeps_its_name() {
+    for spec in [json!({}), json!(null), json!(5), json!([])] {
+        let job = stored(&json!({"spec": spec, "metadata": {"name": "job"}}));
+        assert_eq!(job.meta().name.as_deref(), Some("job"), "{spec}");
     }
-    texts.push(r#"{"metadata": {"name": "job"}}"#.to_owned());
-    for text in texts {
-        let told = StoredJob::<ToyJob>::read(&text).unwrap();
-        let stored: StoredJob<ToyJob> = serde_json::from_str(&text).unwrap();
-        assert_eq!(format!("{told:?}"), format!("{stored:?}"));
-        assert_eq!(told.meta().name.as_deref(), Some("job"), "{text}");
-    }
-    for text in ["[]", r#"[{"name": "job"}, {}, {}]"#, "5", "null", "{"] {
-        assert!(StoredJob::<ToyJob>::read(text).is_err(), "{text}");
-    }
+    let job = stored(&json!({"metadata": {"name": "job"}}));
+    assert_eq!(job.meta().name.as_deref(), Some("job"));
 }
 
 /// Returns how often a plan for the cached job validates the whole job, and whether the plan is refused.
-fn planned(jobs: &Jobs<ToyJob>) -> (u32, bool) {
+fn planned(jobs: &Jobs) -> (u32, bool) {
     let (held, _) = question(jobs);
     let before = ASKED.get();
     let validated = held.validate(&Settings::default());
-    let plan = validated.plan(
-        &held.status(),
-        held.unsound(),
-        &Observed::default(),
-        Timestamp::UNIX_EPOCH,
-    );
+    let plan = validated.plan(&held, &held.status(), &Observed::default(), Timestamp::UNIX_EPOCH);
     (ASKED.get() - before, plan.refused)
 }
 
 #[test]
 fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
-    let version = |version: u64, meta: serde_json::Value, image: &str| -> StoredJob<ToyJob> {
+    let version = |version: u64, meta: serde_json::Value, image: &str| -> StoredJob {
         let mut job = json!({
             "apiVersion": "example.com/v1", "kind": "ToyJob",
             "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": version.to_string()},
@@ -328,7 +307,7 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
         for (key, value) in meta.as_object().into_iter().flatten() {
             job["metadata"][key] = value.clone();
         }
-        serde_json::from_value(job).unwrap()
+        stored(&job)
     };
     let mut jobs = Jobs::default();
     let mut told = Vec::new();

@@ -8,7 +8,7 @@ use kube_schema::Schema;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::super::tests::toy::ToyJob;
+use super::super::super::tests::toy::{ToyJob, stored};
 use super::super::stored_job::StoredJob;
 use training_job::api::{JobStatus, STATUS_FIELDS};
 use training_job::job::Settings;
@@ -55,16 +55,16 @@ impl World {
         self.job["status"] = status;
     }
 
-    fn plan(&self, job: &StoredJob<ToyJob>) -> Plan {
+    fn plan(&self, job: &StoredJob) -> Plan {
         let validated = job.validate(&Settings::default());
-        validated.plan(&job.status(), job.unsound(), &self.observed, self.now)
+        validated.plan(job, &job.status(), &self.observed, self.now)
     }
 
     /// Reconciles until the plan is empty, and returns the status.
     fn settle(&mut self) -> JobStatus {
         for _ in 0..12 {
             self.now = self.now.checked_add(SignedDuration::from_secs(10)).unwrap();
-            let job = StoredJob::<ToyJob>::read(&self.job.to_string()).unwrap();
+            let job = stored(&self.job);
             let plan = self.plan(&job);
             self.observed.carry_out(&plan);
             let plan = if plan.changes_children() {
@@ -97,9 +97,9 @@ impl World {
                 .iter()
                 .filter(|e| e.reason.ends_with("StatusRepaired"))
                 .count();
-            let stored = StoredJob::<ToyJob>::read(&self.job.to_string()).unwrap();
-            assert_eq!(stored.status(), change.status, "{patch}");
-            assert!(stored.unsound().is_empty(), "{patch}");
+            let next = stored(&self.job);
+            assert_eq!(next.status(), change.status, "{patch}");
+            assert!(next.unsound().is_empty(), "{patch}");
         }
         panic!("it does not come to rest: {}", self.job["status"]);
     }
@@ -254,7 +254,7 @@ fn readable_fields_are_kept_and_unreadable_ones_are_named() {
         "others": {"a": 1},
     });
     let world = World::new(status);
-    let job = StoredJob::<ToyJob>::read(&world.job.to_string()).unwrap();
+    let job = stored(&world.job);
     assert_eq!(job.unsound(), ["conditions", "restartCount", "recovery"]);
     let read = job.status();
     assert_eq!((read.conditions[0].reason.as_str(), read.recovery.job), ("r", 2));
