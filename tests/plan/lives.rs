@@ -20,14 +20,14 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
+use training_job::Settings;
 use training_job::api::{ConditionType, JobStatus};
 use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::plan;
-use training_job::{Settings, validate};
 use training_job_testbed::ToyJob;
 
 use crate::harness::{PlanHarness, Stories};
-use crate::properties::config;
+use crate::properties::{config, validate};
 
 /// A state of a pod that a kubelet, a user or a controller writes.
 #[derive(Clone, Debug, Default)]

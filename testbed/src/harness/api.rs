@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use training_job::api::JobStatus;
 use training_job::plan::observed::{ObjectRecord, Phase, PodRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
-use training_job::{JobObject, TrainingJob, validate};
+use training_job::validate::validate_any;
+use training_job::{JobObject, TrainingJob};
 
 use super::{PlanHarness, Step, name};
 
@@ -31,7 +32,8 @@ impl<J: TrainingJob> PlanHarness<J> {
                     .insert(service.metadata.name.clone().unwrap(), service);
             }
             Step::CreatePod(pod) => {
-                let job = validate(&self.job, &self.settings).expect("only a valid job has pods");
+                let job =
+                    validate_any(&self.kind, &self.job, &self.settings).expect("only a valid job has pods");
                 let mut pod = pod.render(&job).expect("a replica's pod");
                 pod.metadata.uid = Some(self.uid());
                 pod.metadata.creation_timestamp = Some(Time(self.now));

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use training_job::api::labels;
 use training_job::plan::{ChildKind, Plan};
-use training_job::{ReplicaNames, TrainingJob, validate};
+use training_job::validate::validate_any;
+use training_job::{ReplicaNames, TrainingJob};
 
 use super::{PlanHarness, is_leaving};
 
@@ -58,7 +59,10 @@ impl<J: TrainingJob> PlanHarness<J> {
             let after = plan.status.as_ref().map_or(&status, |c| &c.status);
             assert_eq!(after.conditions, status.conditions, "a verdict is final");
         }
-        if !plan.events.is_empty() && !plan.refused && validate(&self.job, &self.settings).is_ok() {
+        if !plan.events.is_empty()
+            && !plan.refused
+            && validate_any(&self.kind, &self.job, &self.settings).is_ok()
+        {
             let change = plan
                 .status
                 .as_ref()

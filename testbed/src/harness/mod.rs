@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use training_job::api::{CleanPodPolicy, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, Plan, PlannedEvent};
-use training_job::{GangScheduler, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
+use training_job::validate::validate_any;
+use training_job::{GangScheduler, Kind, ObjectKind, Settings, TrainingJob, plan as plan_for};
 
 pub use pods::PodHandle;
 pub use steps::{Step, steps};
@@ -33,6 +34,8 @@ const MAX_RECONCILES: usize = 20;
 /// A cluster with one job, `job` in namespace `team`, and its controller.
 #[derive(Clone)]
 pub struct PlanHarness<J> {
+    /// The kind of the job.
+    pub kind: Kind,
     /// The job.
     pub job: J,
     /// The current time.
@@ -67,6 +70,7 @@ impl<J: TrainingJob> PlanHarness<J> {
         let mut job: J = serde_saphyr::from_str(yaml).expect("the story's job is YAML of its kind");
         job.meta_mut().uid = Some("job-uid".to_owned());
         Self {
+            kind: Kind::of::<J>(),
             job,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             pods: BTreeMap::new(),
@@ -190,7 +194,7 @@ impl<J: TrainingJob> PlanHarness<J> {
 
     /// Returns the controller's plan at the current time.
     pub fn plan(&self) -> Plan {
-        match validate(&self.job, &self.settings) {
+        match validate_any(&self.kind, &self.job, &self.settings) {
             Ok(valid) => plan_for(&valid, &self.observed(), self.now),
             Err(errors) => plan::invalid(
                 &J::kind(&()),

@@ -7,7 +7,7 @@ mod clusters;
 mod jobs;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Plan};
-use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
+use training_job::validate::validate_any;
+use training_job::{FieldErrors, Kind, Settings, TrainingJob, ValidJob, plan as plan_for, render};
 use training_job_testbed::ToyJob;
 
 /// The maximum number of passes that a job needs to come to rest.
@@ -45,6 +46,11 @@ fn read(job: &Value, status: &JobStatus) -> Option<ToyJob> {
     job.metadata.uid = Some("job-uid".to_owned());
     job.status = Some(status.clone());
     Some(job)
+}
+
+pub(crate) fn validate<'a>(job: &'a ToyJob, settings: &Settings) -> Result<ValidJob<'a>, FieldErrors> {
+    static KIND: LazyLock<Kind> = LazyLock::new(Kind::of::<ToyJob>);
+    validate_any(&KIND, job, settings)
 }
 
 fn plan_of(job: &ToyJob, observed: &Observed, now: Timestamp) -> Plan {
