@@ -74,6 +74,7 @@
 //! | check the definition and its rules without an API server | `check_definition` | crate `training-job-testing` |
 //! | test the life of a job | `Story` | crate `training-job-testing` |
 //! | test against an API, with faults | `kube_memory::Cluster` under an `Operator` | crate `kube-memory` |
+//! | treat jobs of several kinds alike, or check many jobs | [`Kind`] and [`AnyJob`], [`validate::validate_any`] | |
 //! | find errors and likely mistakes in a job | [`validate()`], [`render::warnings`](render::warnings()) | |
 //!
 //! # Five steps

@@ -167,14 +167,14 @@ impl<J> Check<J> {
 /// A check of the jobs of one kind.
 pub(crate) trait AnyCheck: Debug + Send + Sync {
     /// Adds the errors of a job.
-    fn find(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors);
+    fn add_errors(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors);
 
     /// Returns the check as a rule, unless it depends on an entry and on the spec.
     fn rule(&self, framework: &Framework) -> Option<Rule>;
 }
 
 impl<J: TrainingJob> AnyCheck for Check<J> {
-    fn find(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    fn add_errors(&self, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let framework = job.framework();
         // A kind checks only its own jobs.
         let Some(job) = (job as &dyn Any).downcast_ref::<J>() else {

@@ -1,5 +1,5 @@
 //! Checks a job of a manifest without an API server: first against the schema, as an API server does, then with
-//! [`validate()`].
+//! [`validate_any`].
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const MAX_NAMED_NULLS: usize = 5;
 /// A valid job of a manifest.
 #[derive(Debug)]
 pub struct ManifestJob {
-    /// The job; [valid](validate()) with the default settings.
+    /// The job; [valid](validate_any) with the default settings.
     pub job: Box<dyn AnyJob>,
     /// The object of the manifest in the stored version, without its status and null fields. The defaults of the
     /// original version for fields of the spec itself are filled in.

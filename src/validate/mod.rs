@@ -90,7 +90,8 @@ pub struct Policy {
     pub failure_grace_period: Duration,
 }
 
-/// Checks a job.
+/// Checks a job. To check many, make their [`Kind`] once and call [`validate_any`], because the checks of a kind and its
+/// schemas are derived anew for each.
 ///
 /// # Errors
 /// Returns every error of a single field. If there is none, returns every error that concerns several fields.
@@ -132,7 +133,7 @@ fn check_whole(kind: &Kind, job: &dyn AnyJob, topology: &Topology<'_>, errors: &
     hook("checks", || {
         kind.checks()
             .iter()
-            .for_each(|check| check.find(job, topology, errors));
+            .for_each(|check| check.add_errors(job, topology, errors));
     });
     job.validate(topology, errors);
     if errors.is_empty() {

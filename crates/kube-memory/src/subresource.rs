@@ -1,8 +1,9 @@
 //! Sub-resources that the embedding program serves, such as `pods/log`.
 
-use std::{collections::BTreeMap, convert::Infallible, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, fmt, future::Future, sync::Arc};
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use serde_json::json;
@@ -12,8 +13,7 @@ use crate::store::object::Object;
 /// The response to a request for a [`Subresource`].
 pub type SubresourceResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-type Handler =
-    dyn Fn(SubresourceRequest) -> Pin<Box<dyn Future<Output = SubresourceResponse> + Send>> + Send + Sync;
+type Handler = dyn Fn(SubresourceRequest) -> BoxFuture<'static, SubresourceResponse> + Send + Sync;
 
 /// A request for a sub-resource of an existing object.
 #[derive(Debug)]

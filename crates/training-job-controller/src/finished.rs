@@ -1,10 +1,9 @@
 //! Finished jobs, for a program that keeps them after they are deleted.
 
 use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
@@ -33,6 +32,7 @@ pub struct FinishedJob {
 }
 
 /// Keeps jobs that have finished. An operator offers each of its finished jobs, after the end and after each start.
+#[async_trait]
 pub trait FinishedJobs: Debug + Send + Sync {
     /// Returns true if a job is to be added. Jobs that were added, or were tried without success, are not.
     fn wants(&self, uid: &str, finished_at: Option<Timestamp>) -> bool;
@@ -42,7 +42,7 @@ pub trait FinishedJobs: Debug + Send + Sync {
 
     /// Keeps the added jobs until the future is dropped. The operator runs it beside its reconciles, with its client and
     /// its metrics.
-    fn run(&self, client: Client, metrics: Metrics) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    async fn run(&self, client: Client, metrics: Metrics);
 }
 
 impl FinishedJob {

@@ -29,9 +29,9 @@ impl JobReconciler {
         state: &mut JobState,
     ) -> Result<Option<Observation>, CallError> {
         let job = self.confirm(context, cached.clone(), state).await?;
-        let is_same = |job: &Arc<StoredJob>| jobs::uid(&**job) == jobs::uid(&**cached);
+        let is_same = |job: &Arc<StoredJob>| jobs::uid(job) == jobs::uid(cached);
         Ok(job.filter(is_same).map(|job| Observation {
-            children: context.observe(&*job),
+            children: context.observe(&job),
             job,
         }))
     }

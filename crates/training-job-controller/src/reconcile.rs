@@ -116,7 +116,7 @@ impl JobReconciler {
         requeue::schedule(context, self.kind.name(), key, next, &mut state);
         // The state of a job that was deleted meanwhile has been removed and must not return.
         let current = self.jobs().get(&jobs::name(cached));
-        if current.is_some_and(|job| jobs::uid(&*job) == uid) {
+        if current.is_some_and(|job| jobs::uid(&job) == uid) {
             self.states().insert(uid, state);
         }
     }

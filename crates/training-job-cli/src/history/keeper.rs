@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Client;
@@ -191,6 +190,7 @@ impl Kept {
     }
 }
 
+#[async_trait]
 impl FinishedJobs for Keeper {
     fn wants(&self, uid: &str, finished_at: Option<Timestamp>) -> bool {
         let state = self.kept.state.lock();
@@ -217,29 +217,27 @@ impl FinishedJobs for Keeper {
         is_added
     }
 
-    fn run(&self, client: Client, metrics: Metrics) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            let mut queued = self.queued.lock().await;
-            while queued.try_recv().is_ok() {}
-            self.kept.begin();
-            self.kept.report(&metrics);
-            let jobs = futures::stream::poll_fn(|context| queued.poll_recv(context));
-            let write = jobs.for_each_concurrent(CONCURRENCY, |job| self.keep(job, &client, &metrics));
-            let check = async {
-                let mut due = interval(CHECK_INTERVAL);
-                due.set_missed_tick_behavior(MissedTickBehavior::Skip);
-                loop {
-                    due.tick().await;
-                    let kept = self.kept.clone();
-                    let _ = spawn_blocking(move || kept.remove_surplus()).await;
-                    self.kept.report(&metrics);
-                }
-            };
-            tokio::select! {
-                () = write => {}
-                () = check => {}
+    async fn run(&self, client: Client, metrics: Metrics) {
+        let mut queued = self.queued.lock().await;
+        while queued.try_recv().is_ok() {}
+        self.kept.begin();
+        self.kept.report(&metrics);
+        let jobs = futures::stream::poll_fn(|context| queued.poll_recv(context));
+        let write = jobs.for_each_concurrent(CONCURRENCY, |job| self.keep(job, &client, &metrics));
+        let check = async {
+            let mut due = interval(CHECK_INTERVAL);
+            due.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                due.tick().await;
+                let kept = self.kept.clone();
+                let _ = spawn_blocking(move || kept.remove_surplus()).await;
+                self.kept.report(&metrics);
             }
-        })
+        };
+        tokio::select! {
+            () = write => {}
+            () = check => {}
+        }
     }
 }
 

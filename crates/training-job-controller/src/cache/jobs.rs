@@ -47,7 +47,7 @@ impl Cached {
         let namespace = job.meta().namespace.as_deref().unwrap_or_default();
         Self {
             _counted: metrics.count_job(job.kind().framework.name, namespace, job.status_ref()),
-            uid: uid(&*job),
+            uid: uid(&job),
             version: Version::from_meta(job.meta()),
             spec_fingerprint: job.spec_fingerprint(),
             form: match &*job {
@@ -234,7 +234,7 @@ impl Jobs {
             };
         }
         match self.get(&name) {
-            Some(held) if uid(&*held) == uid(&**was) => Reread::Current(held),
+            Some(held) if uid(&held) == uid(was) => Reread::Current(held),
             _ => Reread::Gone(gone),
         }
     }
