@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube_manifest::{Content, Finding, Node, Position, Severity, Source, sources};
+use kube_manifest::{Content, Finding, Node, Position, Severity, sources};
 use serde_json::Value;
 use training_job::{FieldError, FieldErrors, Settings, nearest};
 
@@ -57,6 +57,7 @@ pub(crate) fn check(kinds: &Kinds, arguments: &[PathBuf]) -> Checked {
 
 /// Reads and checks the files of jobs that are to run on this machine. Returns the ConfigMaps and Secrets of the files as
 /// well. Errors are also jobs that could not start here. Before the check, `set` changes each job.
+#[cfg(feature = "local")]
 pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf], set: &[Assignment]) -> Checked {
     let mut checker = Checker::new(kinds);
     checker.is_for_this_machine = true;
@@ -65,10 +66,15 @@ pub(crate) fn check_for_this_machine(kinds: &Kinds, arguments: &[PathBuf], set: 
 }
 
 /// Checks the text of a job that is to run on this machine.
+#[cfg(feature = "local")]
 pub(crate) fn check_text_for_this_machine(kinds: &Kinds, text: String) -> Checked {
     let mut checker = Checker::new(kinds);
     checker.is_for_this_machine = true;
-    checker.source(Source::from_bytes("--kind".to_owned(), 0, Ok(text.into_bytes())));
+    checker.source(kube_manifest::Source::from_bytes(
+        "--kind".to_owned(),
+        0,
+        Ok(text.into_bytes()),
+    ));
     checker.checked
 }
 
@@ -93,7 +99,7 @@ pub(crate) fn valid_jobs(kinds: &Kinds, arguments: &[PathBuf]) -> Option<Vec<Job
 
 /// Checks one file whose text has already been read.
 #[cfg(feature = "__fuzzing")]
-pub(crate) fn check_source(kinds: &Kinds, source: Source) -> Checked {
+pub(crate) fn check_source(kinds: &Kinds, source: kube_manifest::Source) -> Checked {
     let mut checker = Checker::new(kinds);
     checker.source(source);
     checker.checked

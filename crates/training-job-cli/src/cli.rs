@@ -13,6 +13,7 @@ use crate::history::History;
 use crate::install::Install;
 use crate::kinds::Kinds;
 use crate::kubectl::Kubectl;
+#[cfg(feature = "local")]
 use crate::local::Local;
 use crate::manual::Manual;
 use crate::review::Review;
@@ -47,6 +48,7 @@ enum Command {
     #[command(flatten)]
     Review(Review),
     /// Run pods as processes of this machine: jobs without a cluster, or the pods of a cluster.
+    #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(Local),
     #[command(flatten)]
@@ -109,6 +111,7 @@ impl Cli {
         exit::code(|| match arguments.command {
             Command::Run(run) => Ok(run.run(&kinds)),
             Command::Review(review) => review.run(&kinds),
+            #[cfg(feature = "local")]
             Command::Local(local) => local.run(&kinds),
             Command::Install(install) => install.run(&kinds),
             Command::History(history) => history.run(),

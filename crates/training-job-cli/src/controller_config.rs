@@ -17,7 +17,7 @@ use training_job::{Accelerator, Accelerators, FieldErrors, HostVolume};
 use crate::exit::Failure;
 
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct ControllerConfigArgs {
+pub(crate) struct ControllerConfigArgs {
     /// A YAML file with the volumes and environment variables of containers that request a device, by resource:
     /// accelerators.RESOURCE.volumes (name, hostPath, mountPath) and envVars (name, value).
     #[arg(

@@ -161,6 +161,7 @@ pub struct Kind {
     kind: training_job::Kind,
     definition: OnceLock<Result<CustomResourceDefinition, DefinitionError>>,
     /// Adjusts the environment of replicas that run as local processes.
+    #[cfg_attr(not(feature = "local"), expect(dead_code, reason = "read by local runs"))]
     pub(crate) adjust_env: AdjustEnv,
 }
 

@@ -34,6 +34,7 @@ mod kinds;
 mod kubectl;
 mod kustomization;
 mod line_diff;
+#[cfg(feature = "local")]
 mod local;
 mod manual;
 mod markdown;
@@ -57,6 +58,7 @@ pub use history::History;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
 pub use kubectl::Kubectl;
+#[cfg(feature = "local")]
 pub use local::Local;
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};

@@ -16,6 +16,9 @@ mod keeper;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::{HistoryArgs, keep};
+pub(crate) use args::HistoryArgs;
+#[cfg(feature = "local")]
+pub(crate) use args::keep;
+#[cfg(feature = "local")]
 pub(crate) use bounds::Limits;
 pub use command::History;

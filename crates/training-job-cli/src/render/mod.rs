@@ -16,7 +16,9 @@ use crate::write;
 use args::{Format, Part};
 
 pub(crate) use args::Args;
-pub(crate) use selection::{ReplicaName, keep_replica};
+#[cfg(feature = "local")]
+pub(crate) use selection::ReplicaName;
+pub(crate) use selection::keep_replica;
 pub(crate) use summary::{Demand, demand, text as summary};
 
 /// Prints the objects that the jobs get.

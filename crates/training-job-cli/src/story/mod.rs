@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use training_job::Settings;
-use training_job_story::{Job, RenderedRole, Story, Warning, html, settings};
+use training_job_story::{Job, RenderedRole, Warning, settings};
 
 use crate::diff::fields::fields;
 use crate::kinds::Kind;
@@ -54,11 +54,16 @@ pub(crate) fn unrendered(kind: &Kind, object: &Value, operator: &Settings) -> Jo
 ///
 /// # Errors
 /// The file cannot be written. An earlier file of the name is complete then.
-pub(crate) fn write_story(file: &Path, story: &Story) -> io::Result<()> {
+#[cfg(feature = "local")]
+pub(crate) fn write_story(file: &Path, story: &training_job_story::Story) -> io::Result<()> {
     let is_json = file
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let text = if is_json { story.json() } else { html(story) };
+    let text = if is_json {
+        story.json()
+    } else {
+        training_job_story::html(story)
+    };
     write_file(file, &text)
 }
 

@@ -88,7 +88,7 @@ pub struct Args {
     pub processes: ProcessArgs,
 
     #[command(flatten)]
-    pub controller_config: ControllerConfigArgs,
+    pub(crate) controller_config: ControllerConfigArgs,
 
     #[command(flatten)]
     pub kinds: InstalledKinds,

@@ -59,7 +59,7 @@ pub struct Args {
     pub processes: ProcessArgs,
 
     #[command(flatten)]
-    pub controller_config: ControllerConfigArgs,
+    pub(crate) controller_config: ControllerConfigArgs,
 
     /// Set a field of all jobs to a YAML value before they are checked, such as spec.runPolicy.backoffLimit=0; may be
     /// repeated
