@@ -171,6 +171,7 @@ check: toolchain deny ## Check formatting, lints, documentation, and the depende
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 	cargo clippy --workspace --all-features --quiet $(addprefix --test ,$(ON_REQUEST)) -- --deny warnings
+	cargo clippy --package training-operator --no-default-features --quiet -- --deny warnings
 	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings

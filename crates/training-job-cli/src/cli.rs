@@ -12,10 +12,10 @@ use crate::help::help;
 use crate::history::History;
 use crate::install::Install;
 use crate::kinds::Kinds;
-use crate::kubectl::Kubectl;
 #[cfg(feature = "local")]
 use crate::local::Local;
 use crate::manual::Manual;
+use crate::plugin::Kubectl;
 use crate::review::Review;
 use crate::run::Run;
 

@@ -12,7 +12,7 @@ use training_job::admission::{DefinitionError, definition_of};
 use training_job::api::labels::{Keys, OPERATOR_NAME};
 use training_job_controller::process::{program, rules};
 
-use crate::doctor::installation::Installation;
+use crate::installation::Installation;
 
 /// The kinds of job of a program, in the order of its help texts, with their history.
 #[derive(Clone, Debug)]

@@ -24,12 +24,14 @@ pub mod doctor;
 mod duration;
 pub mod exit;
 mod explain;
+mod fields;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod help;
 mod history;
 mod install;
+pub mod installation;
 mod kinds;
 mod kubectl;
 mod kustomization;
@@ -39,6 +41,7 @@ mod local;
 mod manual;
 mod markdown;
 mod new_job;
+mod plugin;
 mod render;
 pub mod report;
 mod review;
@@ -57,11 +60,11 @@ pub use help::help;
 pub use history::History;
 pub use install::{Install, InstalledKinds};
 pub use kinds::{Kind, Kinds, Unserved};
-pub use kubectl::Kubectl;
 #[cfg(feature = "local")]
 pub use local::Local;
 #[doc(no_inline)]
 pub use local_node::{AdjustEnv, Environment, LocalPod};
 pub use manual::Manual;
+pub use plugin::Kubectl;
 pub use review::Review;
 pub use run::Run;

@@ -12,7 +12,7 @@ use training_job_controller::process::program;
 use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::Kinds;
-use crate::kubectl::Kubectl;
+use crate::plugin::Kubectl;
 use crate::write;
 
 const COMPLETIONS_HELP: &str = "\

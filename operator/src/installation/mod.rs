@@ -6,9 +6,8 @@ mod tests;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
-use training_job_cli::doctor::{
-    ClusterState, Installation, OperatorVariant, finding, list_names, name, runs,
-};
+use training_job_cli::doctor::{finding, list_names};
+use training_job_cli::installation::{ClusterState, Installation, OperatorVariant, name, runs};
 
 use crate::convert::RUN_POLICY_FIELDS;
 

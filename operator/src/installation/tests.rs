@@ -3,7 +3,8 @@
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use training_job_cli::doctor::{ClusterState, MissingPermission, findings, observations, text};
+use training_job_cli::doctor::{findings, observations, text};
+use training_job_cli::installation::{ClusterState, MissingPermission};
 use training_job_controller::process::{program, rules};
 
 use super::{OPTIONAL_KINDS, installation};

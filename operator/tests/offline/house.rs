@@ -116,3 +116,43 @@ fn the_example_is_locked_to_the_same_versions() {
         );
     }
 }
+
+/// The image is built without the feature `local`, so that it contains nothing that runs jobs without a cluster.
+#[test]
+fn the_programs_without_local_runs_need_no_packages_of_theirs() {
+    let packages = |more: &[&str]| {
+        let mut tree = std::process::Command::new(env!("CARGO"));
+        tree.args([
+            "tree",
+            "--locked",
+            "--package",
+            "training-operator",
+            "--edges",
+            "normal",
+        ]);
+        tree.args(["--prefix", "none", "--format", "{lib}"]).args(more);
+        let found = tree.current_dir(root()).output().unwrap();
+        assert!(
+            found.status.success(),
+            "{}",
+            String::from_utf8_lossy(&found.stderr)
+        );
+        let names = String::from_utf8(found.stdout).unwrap();
+        names
+            .lines()
+            .map(str::to_owned)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let (all, shipped) = (packages(&[]), packages(&["--no-default-features"]));
+    for left_out in [
+        "cel",
+        "kube_memory",
+        "libsqlite3_sys",
+        "rcgen",
+        "rusqlite",
+        "training_job_local",
+    ] {
+        assert!(all.contains(left_out), "{left_out}: not even with all features");
+        assert!(!shipped.contains(left_out), "{left_out}");
+    }
+}

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube_memory::{Action, Change, Cluster, Object};
 use serde_json::Value;
 
-use crate::simulation::START_SECOND;
+use crate::world::START_SECOND;
 use crate::world::job;
 use crate::world::json::Json;
 use crate::world::pod;

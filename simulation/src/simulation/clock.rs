@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use training_job_controller::Clock;
 
-/// The start time in seconds, 2030-01-01T00:00:00Z.
-pub(crate) const START_SECOND: i64 = 1_893_456_000;
+use crate::world::START_SECOND;
 
 /// A clock that follows Tokio's clock, ahead by an adjustable number of seconds.
 #[derive(Clone)]

@@ -24,7 +24,6 @@ use crate::world::history::History;
 use crate::world::job_type::JobType;
 use crate::world::kubelet::Nodes;
 use crate::world::network::Network;
-pub(crate) use clock::START_SECOND;
 use clock::SimulatedClock;
 use operators::RunningOperator;
 use setup::of_different_kinds;

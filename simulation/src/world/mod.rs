@@ -10,3 +10,6 @@ pub mod json;
 pub mod kubelet;
 pub mod network;
 pub mod pod;
+
+/// The start time of a simulation in seconds, 2030-01-01T00:00:00Z.
+pub(crate) const START_SECOND: i64 = 1_893_456_000;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use training_job::Settings;
 
-use super::fields::Fields;
-use super::fields::fields;
 use super::objects::{self, ChangeType, ObjectChange};
 use crate::check::Job;
 use crate::exit::Failure;
 use crate::explain::{self, Explanation, Rule};
+use crate::fields::Fields;
+use crate::fields::fields;
 use crate::render::{Demand, demand};
 
 /// A job of one side.

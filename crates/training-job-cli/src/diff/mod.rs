@@ -1,6 +1,5 @@
 //! `diff`.
 
-pub(crate) mod fields;
 mod job;
 mod live;
 mod markdown;

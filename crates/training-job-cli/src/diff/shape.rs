@@ -6,8 +6,7 @@
 use serde_json::{Map, Value};
 use training_job::validate::amount;
 
-/// The fields that may identify an item of a list. The first that all items have is used.
-const ITEM_KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
+use crate::fields::item_key;
 
 /// The fields whose values are quantities.
 const QUANTITY_FIELDS: [&str; 5] = ["limits", "requests", "sizeLimit", "divisor", "minResources"];
@@ -94,14 +93,6 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
         (!same.is_empty()).then(|| reduced_to(item, &same))
     });
     kept.collect()
-}
-
-/// Returns the field that identifies the items of a list, if there are items and all of them have it.
-pub(super) fn item_key<'i>(items: impl Iterator<Item = &'i Value> + Clone) -> Option<&'static str> {
-    items.clone().next()?;
-    ITEM_KEYS
-        .into_iter()
-        .find(|key| items.clone().all(|item| item.get(key).is_some()))
 }
 
 #[cfg(test)]

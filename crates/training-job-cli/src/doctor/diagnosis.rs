@@ -10,14 +10,14 @@ use training_job_controller::process::{grant_command, program};
 
 use crate::kinds::{Kind, Kinds};
 
-use super::cluster_state::{ClusterState, name};
 use super::copies::{is_bare_copy, lost_fields};
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
-use super::installation::OperatorVariant;
 use super::overview::{
     expired_since, held_leases, is_refused, ready_pods, unseen_jobs, waiting_jobs, waiting_reason,
 };
+use crate::installation::OperatorVariant;
+use crate::installation::{ClusterState, name};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);

@@ -1,17 +1,13 @@
 //! `doctor`: finds problems of an installation, and names a remedy for each.
 
-mod cluster_state;
 mod copies;
 mod definitions;
 mod deployments;
 mod diagnosis;
-pub(crate) mod installation;
 mod overview;
 mod read;
 
-pub use cluster_state::{ClusterState, MissingPermission, name};
 pub use diagnosis::{finding, findings, list_names};
-pub use installation::{Installation, OperatorVariant, runs};
 pub use overview::{Observation, observations};
 
 use std::path::PathBuf;

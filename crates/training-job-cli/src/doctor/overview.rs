@@ -8,10 +8,10 @@ use training_job_controller::process::program;
 
 use crate::kinds::{Kind, Kinds};
 
-use super::cluster_state::{ClusterState, name};
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
-use super::installation::OperatorVariant;
+use crate::installation::OperatorVariant;
+use crate::installation::{ClusterState, name};
 
 /// Time after which a job whose replicas do not run is listed.
 const MAX_WAIT_SECONDS: i64 = 600;

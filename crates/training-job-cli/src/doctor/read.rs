@@ -22,10 +22,10 @@ use crate::call_error::{explained, is_unserved};
 use crate::cluster::with_timeout;
 use crate::kinds::Kinds;
 
-use super::cluster_state::{ClusterState, MissingPermission, name};
 use super::deployments::{enabled_kinds, operator_of};
-use super::installation::OperatorVariant;
 use super::overview::{expired_since, held_leases};
+use crate::installation::OperatorVariant;
+use crate::installation::{ClusterState, MissingPermission, name};
 
 const MAX_PAGE_ITEMS: u32 = 500;
 

@@ -3,6 +3,7 @@
 pub(crate) mod dry_run;
 mod explanation;
 mod live;
+mod plugin;
 mod success;
 pub(crate) mod timeline;
 
@@ -22,6 +23,7 @@ use crate::settings::SettingsArgs;
 use crate::write;
 
 pub(crate) use explanation::{Explanation, Rule};
+pub(crate) use plugin::{PluginArgs, run_in_plugin};
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures.

@@ -75,7 +75,7 @@ fn argument<'c>(command: &'c Command, flag: &str) -> Option<&'c clap::Arg> {
 }
 
 /// Returns the output for kubectl. Errors are no completions, because an error message would break the line of a shell.
-pub(super) fn complete(words: &[String], command: &Command, kinds: &Kinds) -> String {
+pub(crate) fn complete(words: &[String], command: &Command, kinds: &Kinds) -> String {
     let (last, before) = words
         .split_last()
         .map_or(("", &[][..]), |(last, before)| (last.as_str(), before));

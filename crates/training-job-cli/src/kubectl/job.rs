@@ -28,7 +28,7 @@ impl JobArgs {
     ///
     /// # Errors
     /// The job cannot be read, or a call failed.
-    pub(super) fn with_job<T>(
+    pub(crate) fn with_job<T>(
         &self,
         kinds: &Kinds,
         calls: impl AsyncFnOnce(Connection, StoredJob) -> anyhow::Result<T>,
@@ -44,7 +44,7 @@ impl JobArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArgs {
     #[command(flatten)]
-    pub(super) job: JobArgs,
+    pub(crate) job: JobArgs,
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(super) output: Output,
@@ -65,7 +65,7 @@ impl ViewArgs {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub(super) fn print(
+    pub(crate) fn print(
         &self,
         job: &StoredJob,
         value: &impl Serialize,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use training_job::Settings;
 use training_job_story::{Job, RenderedRole, Warning, settings};
 
-use crate::diff::fields::fields;
+use crate::fields::fields;
 use crate::kinds::Kind;
 use training_job_controller::offline;
 

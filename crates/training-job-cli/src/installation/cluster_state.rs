@@ -35,7 +35,7 @@ pub struct ClusterState {
 
 impl ClusterState {
     /// Returns true if a resource could not be read.
-    pub(super) fn is_unreadable(&self, plural: &str) -> bool {
+    pub(crate) fn is_unreadable(&self, plural: &str) -> bool {
         let is_of = |resource: &str| resource.split(['.', ' ']).next() == Some(plural);
         let forbidden = self.forbidden.iter().map(|(_, resource)| resource);
         let mut all = forbidden.chain(self.unreadable.iter().map(|(what, _)| what));

@@ -1,11 +1,14 @@
 //! The expectations of `doctor` in a cluster.
 
+mod cluster_state;
+
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube_manifest::Finding;
 use serde_json::Value;
 use training_job_controller::process::program;
 
-use super::cluster_state::ClusterState;
+pub use cluster_state::{ClusterState, MissingPermission, name};
+
 use crate::help::help;
 
 /// The installation of a program, and the traces of former operators of its kinds.

@@ -6,7 +6,8 @@ use training_job::render::decode;
 use training_job::validate::{Policy, other_manager, validate_any};
 use training_job::{FieldErrors, Kind, Role, Settings};
 
-use super::shape::item_key;
+/// The fields that may identify an item of a list. The first that all items have is used.
+const ITEM_KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
 
 /// Names of values, such as `worker.replicas`, with the values as text. Unset values are missing.
 pub(crate) type Fields = Vec<(String, String)>;
@@ -102,6 +103,14 @@ fn add_item(path: String, key: &str, item: &Value, fields: &mut Fields) {
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Returns the field that identifies the items of a list, if there are items and all of them have it.
+pub(crate) fn item_key<'i>(items: impl Iterator<Item = &'i Value> + Clone) -> Option<&'static str> {
+    items.clone().next()?;
+    ITEM_KEYS
+        .into_iter()
+        .find(|key| items.clone().all(|item| item.get(key).is_some()))
 }
 
 #[cfg(test)]

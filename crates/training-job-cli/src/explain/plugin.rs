@@ -1,14 +1,13 @@
-//! `explain`: the rules of a job of the cluster.
+//! `kubectl training explain`: the rules of a job of the cluster.
 
 use std::process::ExitCode;
 
 use crate::exit::Failure;
-use crate::explain::explain;
 use crate::kinds::Kinds;
+use crate::kubectl::{ViewArgs, help};
 use crate::settings::SettingsArgs;
 
-use super::help;
-use super::job::ViewArgs;
+use super::explain;
 
 const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures. Settings of the cluster's
@@ -28,14 +27,14 @@ Exit codes:
 /// Describe how a job starts, succeeds, and reacts to each kind of failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
-pub(crate) struct Args {
+pub(crate) struct PluginArgs {
     #[command(flatten)]
     view: ViewArgs,
     #[command(flatten)]
     settings: SettingsArgs,
 }
 
-pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+pub(crate) fn run_in_plugin(arguments: &PluginArgs, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let (stored, job) = arguments.view.job.with_job(kinds, async |_, stored| {
         let job = stored.checked()?;
