@@ -2,7 +2,7 @@
 # Checks the dependencies by deny.toml: licenses, sources and bans, and advisories if their database can be
 # fetched.
 #
-#   tools/deny.sh            with cargo-deny if it is installed; without it, only licenses and sources
+#   tools/deny.sh            with cargo-deny if it is installed; without it, only licenses, sources and versions
 #   tools/deny.sh install    builds cargo-deny into target/tools (some minutes, once), and checks with it
 #
 # To build cargo-deny takes longer than the rest of `make check`, so it is built only on request.
@@ -22,7 +22,7 @@ esac
 
 [ -x "$deny" ] || deny=$(command -v cargo-deny || :)
 if [ -z "$deny" ]; then
-    echo 'deny: cargo-deny is not installed (tools/deny.sh install): checking only licenses and sources' >&2
+    echo 'deny: cargo-deny is not installed (tools/deny.sh install): checking only licenses, sources and versions' >&2
     exec python3 tools/deny.py
 fi
 "$deny" --all-features check bans licenses sources

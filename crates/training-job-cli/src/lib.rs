@@ -68,3 +68,7 @@ pub use manual::Manual;
 pub use plugin::Kubectl;
 pub use review::Review;
 pub use run::Run;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -91,3 +91,7 @@ mod tests {
     mod recorder;
     pub(crate) mod toy;
 }
+
+#[cfg(all(doctest, feature = "process"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -36,3 +36,7 @@ pub use jobs::Jobs;
 #[doc(no_inline)]
 pub use local_node::{Environment, LocalPod, NodeConfig};
 pub use run::Run;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,3 +25,7 @@ pub use definition::check_definition;
 pub use pod_script::PodScript;
 pub use snapshots::snapshots;
 pub use story::Story;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
