@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the patterns that make the code hard to read: in comments, and files that import each other in a circle.
+"""Counts the patterns that make the code hard to read: in comments and names of tests, and files that import each other in a circle.
 
     tools/smells.py            compares the counts with tools/smells.txt; exit code 1 if one differs
     tools/smells.py --list     prints each place as well
@@ -22,6 +22,13 @@ OPENING = re.compile(r"^(What|Whether|How|Where|Why|Which)\b")
 TELL = re.compile(r"\b(tell|tells|telling|told)\b", re.IGNORECASE)
 NOBODY = re.compile(r"\b(nobody|somebody)\b", re.IGNORECASE)
 OF_WHICH = re.compile(r"\bof which\b", re.IGNORECASE)
+TEST = re.compile(r"#\[(?:tokio::)?test\b")
+TEST_NAME = re.compile(r"^\s*(?:async )?fn (\w+)\(")
+# Names that do not say what is tested: without a subject, or in a circumlocution.
+RIDDLE = re.compile(
+    r"^(what|who|where|how|whether|why|it)_|_(nobody|somebody|whoever)_|_(told|tells?|says?|said)(_|$)"
+    r"|_(is|are)_no_(?!longer)|_what_|_goes_on(_|$)|_mended(_|$)"
+)
 ALLOW = re.compile(r"#!?\[allow\(")
 ITEM = re.compile(r"^\s*(pub(\([^)]*\))? )?(const |async |unsafe )*(fn|struct|enum|trait|type|const|static|mod|macro_rules)\b")
 FIELD = re.compile(r"^\s*(pub(\([^)]*\))? )?[a-z_][a-z0-9_]*: ")
@@ -55,6 +62,9 @@ def places(path):
             is_short = marker == "///" and before != "///" and len(text.split()) <= 3
             if is_short and not in_public_enum and is_private(follows):
                 yield "short-docs-of-private-items", number
+        elif (name := TEST_NAME.match(line)) and any(TEST.search(l) for l in lines[max(0, number - 4) : number - 1]):
+            if RIDDLE.search(name.group(1)):
+                yield "riddles-as-test-names", number
         elif ALLOW.search(line):
             attribute = "".join(lines[number - 1 :]).split(")]", 1)[0]
             if "reason" not in attribute:
@@ -142,6 +152,7 @@ def main():
         "of-which",
         "short-docs-of-private-items",
         "allow-without-reason",
+        "riddles-as-test-names",
         "files-in-import-circles",
     ]
     found = count()

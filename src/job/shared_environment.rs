@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_and_the_same_in_all_is_shared() {
+    fn long_common_prefixes_are_shared() {
         let long = "x".repeat(MIN_PREFIX_BYTES);
         for (values, shared) in [
             ([format!("{long}1"), format!("{long}2")], Some(&*long)),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_one_object_stays_in_the_pods() {
+    fn values_beyond_the_size_of_a_config_map_stay_in_the_pods() {
         let third = MAX_DATA_BYTES / 3;
         let environment: Vec<_> = [third, third, third + 2, MIN_PREFIX_BYTES]
             .into_iter()
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn names_follow_from_what_is_shared_and_from_nothing_else() {
+    fn names_depend_only_on_the_shared_content() {
         let of = |name: &str, text: &str| hash(&[(name.to_owned(), text.to_owned())].into());
         assert_eq!(of("A", "x"), of("A", "x"));
         assert_ne!(of("A", "x"), of("A", "y"));

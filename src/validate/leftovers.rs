@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_clusters_exported_is_removed_with_a_warning() {
+    fn fields_of_older_clusters_are_removed_with_a_warning() {
         let mut object =
             json!({"metadata": {"name": "a", "clusterName": "", "labels": {"a": null, "b": "c"}}});
         let mut warnings = FieldErrors::default();

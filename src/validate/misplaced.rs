@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_containers_ask_for_belongs_to_them() {
+    fn resources_belong_to_containers() {
         let ask = |map: &str, key: &str| format!("spec.roles.A.template.containers[0].resources.{map}{key}");
         for at in [
             "spec roles A template",
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_nobody_means_is_none() {
+    fn unlikely_places_are_not_suggested() {
         for (path, value) in [
             ("spec roles A other", json!(1)),
             // Fields of any object, and fields that only the operator writes.

@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_does_not_fit_goes() {
+    fn values_that_do_not_fit_are_pruned() {
         let schema = Schema::new(&json!({"type": "object", "properties": {
             "count": {"type": "integer", "format": "int32"},
             "name": {"type": "string"},

@@ -30,7 +30,7 @@ fn with_board() -> Vec<&'static str> {
 }
 
 #[test]
-fn it_is_there_from_the_start_of_the_job_until_the_job_is_deleted() {
+fn the_pod_exists_from_the_start_of_the_job_until_its_deletion() {
     let mut story = story();
     let (pod, service) = (uid(&story, "pods"), uid(&story, "services"));
     assert!(pod.is_some() && service.is_some());
@@ -64,7 +64,7 @@ fn it_is_there_from_the_start_of_the_job_until_the_job_is_deleted() {
 }
 
 #[test]
-fn it_outlives_suspension() {
+fn the_pod_outlives_suspension() {
     let mut story = story();
     let pod = uid(&story, "pods");
     story.runs("board").all_run();
@@ -76,7 +76,7 @@ fn it_outlives_suspension() {
 }
 
 #[test]
-fn it_comes_back_when_it_is_gone_or_has_ended() {
+fn the_pod_is_created_again_when_it_is_gone_or_has_ended() {
     let mut story = story();
     let pod = uid(&story, "pods");
     story.all_run().by_hand(async |client| {
@@ -93,7 +93,7 @@ fn it_comes_back_when_it_is_gone_or_has_ended() {
 }
 
 #[test]
-fn it_may_not_be_in_a_replicas_place() {
+fn the_pod_must_not_have_the_name_of_a_replica() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["annotations"] = json!({"board": REPLICAS[1]});
     let job: ListJob = serde_json::from_value(new).unwrap();

@@ -116,7 +116,7 @@ fn found(name: &str, rule: Rule, lines: &str) -> String {
 }
 
 #[test]
-fn a_rule_that_says_what_validate_says_is_fine() {
+fn a_rule_that_agrees_with_validate_is_accepted() {
     let rule = || Rule::new("self.?mode.orValue('') != 'Slow'", "it is slow; make it Fast").at("mode");
     for (name, lines) in [("fine", ""), ("refused", "  mode: Slow\n")] {
         assert_eq!(finding(name, rule(), lines), None);
@@ -133,7 +133,7 @@ fn a_rule_that_does_not_parse_is_named() {
 }
 
 #[test]
-fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
+fn a_rule_that_refuses_a_valid_job_is_reported_with_the_file() {
     let said = found(
         "stricter",
         Rule::new("self.?size.orValue(0) < 3", "no").at("size"),
@@ -149,7 +149,7 @@ fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
 }
 
 #[test]
-fn other_words_for_the_same_field_are_told() {
+fn another_message_for_the_same_field_is_reported() {
     let rule = Rule::new("self.?mode.orValue('') != 'Slow'", "too slow").at("mode");
     let said = found("words", rule, "  mode: Slow\n");
     assert!(
@@ -162,7 +162,7 @@ fn other_words_for_the_same_field_are_told() {
 }
 
 #[test]
-fn what_no_rule_refuses_is_given_back() {
+fn errors_without_a_rule_are_returned() {
     let uncovered = ["./job.yaml: spec.mode: it is slow; make it Fast"];
     // It was to be "Slow", and is never false.
     let rule = Rule::new("self.?mode.orValue('') != 'Slwo'", "it is slow; make it Fast").at("mode");
@@ -197,7 +197,7 @@ fn lost(name: &str, lose: fn(&mut Value)) -> String {
 }
 
 #[test]
-fn a_status_that_is_not_read_back_is_told_with_its_field() {
+fn a_status_field_that_is_lost_is_reported() {
     for (lose, what) in [
         (
             (|status| status["recovery"]["replicas"] = serde_json::json!({})) as fn(&mut Value),
@@ -229,7 +229,7 @@ fn a_status_that_is_not_read_back_is_told_with_its_field() {
 }
 
 #[test]
-fn what_no_rule_refuses_is_told_beside_what_is_wrong() {
+fn errors_without_a_rule_are_reported_beside_other_errors() {
     let said = found("missing", Rule::new("self.mode ==", "no"), "  mode: Slow\n");
     assert!(
         said.contains("which is allowed:\n  ./job.yaml: spec.mode: it is slow; make it Fast"),
@@ -238,7 +238,7 @@ fn what_no_rule_refuses_is_told_beside_what_is_wrong() {
 }
 
 #[test]
-fn what_only_a_server_can_evaluate_is_not_evaluated() {
+fn rules_that_need_a_server_are_not_evaluated() {
     for rule in [
         "self.?size.orValue(0) == oldSelf.?size.orValue(1)",
         "isQuantity(self.few[0]) && quantity(self.few[0]).isLessThan(quantity('0'))",

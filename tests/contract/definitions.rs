@@ -182,7 +182,7 @@ const WORKERS: &[RoleDefinition] = &[RoleDefinition::new("Worker")];
 const RIGHT: Framework = Framework::new("wrong", "wrongjob-controller").roles("replicaSpecs", WORKERS);
 
 #[test]
-fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
+fn contradictory_declarations_are_errors_of_the_definition() {
     let errors = [
         wrong!(NoRoles, Framework::new("wrong", "wrongjob-controller")),
         wrong!(

@@ -10,7 +10,7 @@ use training_job_testing::{Story, check_definition};
 const JOB: &str = include_str!("groups/jobs/good.yaml");
 
 #[test]
-fn the_definition_says_what_validation_says() {
+fn the_definition_has_the_messages_of_validation() {
     let uncovered = check_definition::<GroupJob>(env!("CARGO_MANIFEST_DIR"), "tests/contract/groups/jobs");
     assert_eq!(uncovered, [""; 0]);
 }

@@ -62,7 +62,7 @@ fn a_job_in_another_shape_lives_and_a_role_whose_failures_never_matter_does_not_
 }
 
 #[test]
-fn a_story_tells_what_was_restarted_and_what_the_operator_said() {
+fn a_story_has_the_restarts_and_the_events() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"] = serde_json::json!({"name": "job", "namespace": "team"});
     let mut story = Story::<ListJob>::new(&new.to_string());
@@ -92,7 +92,7 @@ fn a_story_tells_what_was_restarted_and_what_the_operator_said() {
 
 #[test]
 #[should_panic(expected = "no pod head (has job-client-x1-0, job-worker-x1-0, job-worker-x1-1)")]
-fn a_pod_that_is_not_there_is_told() {
+fn a_missing_pod_is_reported() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["uid"].take();
     Story::<ListJob>::new(&new.to_string()).exits("head", 0);
@@ -100,7 +100,7 @@ fn a_pod_that_is_not_there_is_told() {
 
 #[test]
 #[should_panic(expected = "no pod job-worker-x1-0 (has none); FailedCreatePod: Error creating: pods job-")]
-fn a_pod_that_the_api_refused_is_told_with_the_reason() {
+fn a_refused_pod_is_reported_with_the_reason() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["uid"].take();
     for member in new["spec"]["members"].as_array_mut().unwrap() {
@@ -111,12 +111,12 @@ fn a_pod_that_the_api_refused_is_told_with_the_reason() {
 
 #[test]
 #[should_panic(expected = "the manifest has no ListJob of example.com/v1")]
-fn a_manifest_without_a_job_is_told() {
+fn a_manifest_without_a_job_is_reported() {
     Story::<ListJob>::new("kind: Other");
 }
 
 #[test]
-fn restarts_of_a_role_whose_failures_never_matter_count_by_themselves() {
+fn restarts_of_a_tolerated_role_have_their_own_count() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2), ("NOTEBOOK", 1)]);
     new["metadata"]["uid"].take();
     new["spec"]["backoffLimit"] = serde_json::json!(1);

@@ -92,7 +92,7 @@ fn objects_are_made_first_and_follow_the_replicas() {
 }
 
 #[test]
-fn what_is_edited_or_deleted_comes_back_and_what_others_add_stays() {
+fn edited_and_deleted_objects_are_restored_and_added_fields_stay() {
     let mut story = story(&json!({}));
     story.all_run().by_hand(async |client| {
         let edit =
@@ -126,7 +126,7 @@ fn what_is_edited_or_deleted_comes_back_and_what_others_add_stays() {
 }
 
 #[test]
-fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() {
+fn a_foreign_object_is_not_changed_and_the_job_waits_for_its_name() {
     let mut story = story(&json!({"suspend": true}));
     assert_eq!(
         story.object("configmaps", HOSTS),
@@ -173,7 +173,7 @@ fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() 
 }
 
 #[test]
-fn what_is_for_active_jobs_goes_after_the_last_pod_that_runs() {
+fn objects_for_active_jobs_are_deleted_after_the_last_running_pod() {
     let mut story = story(&json!({}));
     story.all_run().patch(&json!({"spec": {"suspend": true}}));
     assert_eq!(story.object("turns", "job"), None);
@@ -193,7 +193,7 @@ fn what_is_for_active_jobs_goes_after_the_last_pod_that_runs() {
 }
 
 #[test]
-fn what_is_not_named_any_more_is_deleted() {
+fn objects_that_are_no_longer_returned_are_deleted() {
     let mut story = story(&json!({}));
     assert!(story.object("turns", "job").is_some());
     story.all_run().patch(&json!({"spec": {"detached": true}}));
@@ -202,7 +202,7 @@ fn what_is_not_named_any_more_is_deleted() {
 }
 
 #[test]
-fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
+fn a_field_that_the_server_drops_is_patched_with_a_backoff_and_reported_once() {
     let mut story = story(&json!({}));
     story.by_hand(async |client| {
         let definition = json!({
@@ -243,7 +243,7 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
 
 /// The watch delivers each edit at once.
 #[test]
-fn who_edits_an_object_again_and_again_does_not_keep_the_operator_busy() {
+fn repeated_edits_of_an_object_are_corrected_with_a_backoff() {
     let mut story = story(&json!({}));
     let mut undone = 0;
     story.all_run().by_hand(async |client| {

@@ -111,7 +111,7 @@ fn mistakes_in_the_hooks_of_roles_are_errors() {
 }
 
 #[test]
-fn bounds_and_requirements_are_told_in_one_way() {
+fn bounds_and_requirements_have_the_same_wording() {
     assert_eq!(
         errors(&job(&[("HEAD", 1), ("WORKER", 1)])),
         "spec.members: must have at least 2 replicas of WORKER; set the replicas of WORKER to 2 or more"

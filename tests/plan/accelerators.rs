@@ -87,7 +87,7 @@ fn warned(job: &ToyJob) -> Vec<String> {
 }
 
 #[test]
-fn who_asks_for_a_device_gets_what_belongs_to_it_once() {
+fn a_container_that_requests_a_device_gets_its_additions_once() {
     let lib = json!({"name": "lib", "hostPath": {"path": "/opt/gpu/lib"}});
     let mounts =
         json!([{"name": "lib", "mountPath": "/lib/gpu"}, {"name": "lib", "mountPath": "/lib64/gpu"}]);
@@ -121,7 +121,7 @@ fn who_asks_for_a_device_gets_what_belongs_to_it_once() {
 }
 
 #[test]
-fn who_asks_for_none_gets_nothing() {
+fn a_container_without_a_device_gets_no_additions() {
     for resources in [
         json!({}),
         json!({"limits": {"cpu": "1"}}),
@@ -134,7 +134,7 @@ fn who_asks_for_none_gets_nothing() {
 }
 
 #[test]
-fn what_the_job_has_itself_stays_and_it_is_told() {
+fn volumes_and_variables_of_the_job_stay_with_a_warning() {
     let resources = json!({"limits": {GPU: "1"}});
     let own = job(
         json!({
@@ -183,7 +183,7 @@ fn what_the_job_has_itself_stays_and_it_is_told() {
 }
 
 #[test]
-fn what_the_job_has_in_the_same_words_is_nothing_to_tell() {
+fn equal_volumes_and_variables_of_the_job_cause_no_warning() {
     let same = job(
         json!({
             "resources": {"limits": {GPU: "1"}}, "env": [{"name": "GPU_PATH", "value": "/lib/gpu"}],

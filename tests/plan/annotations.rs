@@ -83,7 +83,7 @@ fn policies() -> impl Strategy<Value = Value> {
 proptest! {
     /// A job has the same pods and the same life, whichever form its policy has.
     #[test]
-    fn annotations_mean_what_the_fields_mean(policy in policies(), codes in prop::collection::vec((0..4usize, 0..4usize), 0..6)) {
+    fn annotations_have_the_effect_of_their_fields(policy in policies(), codes in prop::collection::vec((0..4usize, 0..4usize), 0..6)) {
         let mut harnesses = [
             in_fields(&policy),
             in_annotations(&policy, ToString::to_string),
@@ -144,7 +144,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
+fn errors_of_annotations_name_the_annotation() {
     for (field, text, error) in [
         (
             "restartScope",

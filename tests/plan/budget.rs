@@ -42,7 +42,7 @@ fn a_limit_of_n_allows_n_replacements() {
 }
 
 #[test]
-fn a_limit_of_0_is_what_any_failure_reaches() {
+fn any_failure_exceeds_a_limit_of_0() {
     // The same as under the Go operator.
     for policy in ["Never", "OnFailure"] {
         let w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "backoffLimit: 0");
@@ -59,7 +59,7 @@ fn a_limit_of_0_is_what_any_failure_reaches() {
 }
 
 #[test]
-fn a_final_exit_code_is_told_as_such_under_a_limit_of_0_too() {
+fn a_final_exit_code_is_the_cause_under_a_limit_of_0_too() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
@@ -177,7 +177,7 @@ fn one_failure_counts_once_though_the_status_was_lost() {
 
 /// A client with the Go operator's types writes back a status without the fields that these types lack.
 #[test]
-fn a_status_without_what_the_go_types_lack_restarts_nothing() {
+fn a_status_without_fields_that_the_go_types_lack_restarts_nothing() {
     for scope in ["Job", "Role", "Replica"] {
         for restarts in 0..3 {
             let policy = format!("restartScope: {scope}, backoffLimit: 5");
@@ -237,7 +237,7 @@ fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
 }
 
 #[test]
-fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
+fn an_edited_attempt_annotation_does_not_restart_pods_forever() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     let annotations = w
         .pod("worker-0")
@@ -293,7 +293,7 @@ fn negative_numbers_in_a_status_count_nothing() {
 }
 
 #[test]
-fn without_a_limit_there_is_none() {
+fn without_a_limit_restarts_are_unlimited() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "").started();
     for n in 1..30 {
         w.pod("worker-0").exits(1);
@@ -305,7 +305,7 @@ fn without_a_limit_there_is_none() {
 }
 
 #[test]
-fn a_final_failure_is_no_matter_of_the_limit() {
+fn a_final_failure_fails_the_job_below_the_limit() {
     let mut w = PlanHarness::train("Worker=1:Never", "backoffLimit: 3").started();
     w.pod("worker-0").exits(1);
     w.reconcile();

@@ -62,7 +62,7 @@ fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
 }
 
 #[test]
-fn what_survivors_do_later_does_not_cover_the_cause() {
+fn later_ends_of_survivors_do_not_hide_the_cause() {
     // A final failure.
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();
     w.pod("worker-1").exits(3);
@@ -116,7 +116,7 @@ fn the_container_that_failed_first_is_named() {
 }
 
 #[test]
-fn at_the_limit_the_last_failure_is_told() {
+fn at_the_limit_the_last_failure_is_reported() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(137);
     w.reconcile();
@@ -160,7 +160,7 @@ fn at_the_limit_the_summary_and_the_event_have_the_reason_of_the_failure() {
 }
 
 #[test]
-fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
+fn a_restart_in_place_at_the_limit_reports_the_end_of_the_container() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 0").started();
     w.pod("worker-0").restarts_in_place(139);
     w.reconcile();

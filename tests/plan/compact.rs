@@ -64,7 +64,7 @@ fn a_plain_job_has_none_and_a_small_one_needs_none() {
 }
 
 #[test]
-fn pods_keep_what_they_were_made_with_when_the_job_is_scaled() {
+fn pods_keep_their_config_map_when_the_job_is_scaled() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact")
         .elastic()
         .started();
@@ -82,7 +82,7 @@ fn pods_keep_what_they_were_made_with_when_the_job_is_scaled() {
 }
 
 #[test]
-fn what_is_shared_goes_after_the_last_pod_that_runs() {
+fn the_config_map_is_deleted_after_the_last_running_pod() {
     let mut w =
         PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact, cleanPodPolicy: None").started();
     w.pod("scheduler-0").succeeds();
@@ -192,7 +192,7 @@ fn whatever_the_user_has_the_process_sees_the_same() {
 }
 
 #[test]
-fn what_a_user_searches_is_searched_behind_the_jobs_own_names() {
+fn dns_searches_of_the_user_follow_the_domain_of_the_job() {
     let searches = |pod: &Value| {
         let (pod, _) = worker(&json!({}), pod, "Compact");
         pod.spec.unwrap().dns_config.unwrap()

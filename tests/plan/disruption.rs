@@ -158,7 +158,7 @@ fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy
 }
 
 #[test]
-fn what_had_succeeded_before_it_was_taken_away_stays_a_success() {
+fn a_success_before_a_disruption_stays_a_success() {
     for disrupted in [false, true] {
         let mut w = PlanHarness::train("Worker=2", "").started();
         w.pod("worker-0").succeeds();
@@ -217,7 +217,7 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
 
 /// The pods have a grace period of 30 s.
 #[test]
-fn a_pod_is_deleted_by_force_as_long_after_its_grace_period_as_the_setting_says() {
+fn a_pod_is_deleted_by_force_after_its_grace_period_and_the_delay_of_the_setting() {
     for (after, event_comes_first) in [(5, false), (90, true)] {
         let w = PlanHarness::train("Worker=1", "restartScope: Replica").started();
         let mut w = w.with_force_delete_after(after);
@@ -280,7 +280,7 @@ fn a_pod_that_a_finalizer_holds_is_reported_with_it_and_never_deleted_by_force()
 }
 
 #[test]
-fn a_job_of_which_nothing_runs_does_not_run() {
+fn a_job_without_running_pods_is_not_running() {
     let mut w = PlanHarness::train("Worker=2", "restartScope: Replica").started();
     w.pod("worker-0").deleted_by_user();
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);
@@ -412,7 +412,7 @@ fn a_silent_node_is_waited_for() {
 }
 
 #[test]
-fn a_pod_that_never_starts_holds_nobody_up_for_ever() {
+fn a_pod_that_never_starts_does_not_delay_others_forever() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60");
     w.reconcile();
     w.pod("scheduler-0").running();

@@ -26,7 +26,7 @@ fn an_invalid_job_fails_once_and_is_not_tried_again() {
 }
 
 #[test]
-fn a_mended_job_begins_anew() {
+fn a_corrected_job_starts_anew() {
     let mut w = PlanHarness::train("Worker=-1", "");
     w.reconcile();
     w.scale("Worker", 1).reconcile();
@@ -40,7 +40,7 @@ fn a_mended_job_begins_anew() {
 }
 
 #[test]
-fn another_mistake_is_told_in_its_turn() {
+fn another_error_gets_its_own_event() {
     let mut w = PlanHarness::train("Worker=-1", "");
     w.reconcile();
     w.scale("Worker", 1_000_000).reconcile();
@@ -82,7 +82,7 @@ fn a_mistake_in_a_finished_job_changes_nothing() {
 }
 
 #[test]
-fn a_job_that_failed_before_it_started_is_no_invalid_one() {
+fn a_job_that_failed_before_its_start_does_not_count_as_invalid() {
     // Another operator may have left the job this way.
     let mut w = PlanHarness::train("Worker=1:Never", "").started();
     w.pod("worker-0").exits(1);
@@ -95,7 +95,7 @@ fn a_job_that_failed_before_it_started_is_no_invalid_one() {
 }
 
 #[test]
-fn a_suspended_job_may_be_spoilt_and_mended() {
+fn a_suspended_job_may_become_invalid_and_valid_again() {
     let mut w = PlanHarness::train("Worker=1", "suspend: true");
     w.reconcile();
     w.scale("Worker", -1).reconcile();

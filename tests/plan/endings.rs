@@ -20,7 +20,7 @@ fn ended(mut w: PlanHarness, well: bool) -> PlanHarness {
 }
 
 #[test]
-fn the_policy_says_what_stays() {
+fn the_clean_pod_policy_decides_which_pods_stay() {
     let roles = "Scheduler=1 Server=1 Worker=2";
     let (all, ended_ones): (&[&str], &[&str]) = (
         &["scheduler-0", "server-0", "worker-0", "worker-1"],
@@ -62,7 +62,7 @@ fn the_policy_says_what_stays() {
 }
 
 #[test]
-fn what_runs_on_under_none_after_a_failure_is_counted_as_long_as_it_does() {
+fn running_pods_after_a_failure_are_counted_under_policy_none() {
     let mut w = ended(
         PlanHarness::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
         false,
@@ -93,7 +93,7 @@ fn nothing_is_active_once_an_edited_clean_up_policy_has_every_pod_deleted() {
 
 /// No replica of a finished job is active without a running pod, whoever wrote the status.
 #[test]
-fn what_somebody_counts_as_active_in_a_finished_job_is_put_right() {
+fn edited_active_counts_of_a_finished_job_are_corrected() {
     for policy in ["None", "Running", "All"] {
         for well in [true, false] {
             for broken in [true, false] {
@@ -223,7 +223,7 @@ fn a_pod_without_container_statuses_ends_with_its_phase() {
 }
 
 #[test]
-fn a_pod_that_failed_by_itself_has_failed_though_its_container_exited_with_0() {
+fn a_failed_pod_is_a_failure_though_its_container_exited_with_0() {
     let mut w = PlanHarness::train("Worker=1:Never", "").started();
     w.pod("worker-0").ends_as_it_is_taken("DeadlineExceeded", 0);
     assert_eq!(w.reconcile().state().last().unwrap(), "Failed");

@@ -56,7 +56,7 @@ fn a_survivor_of_a_lost_pod_is_one_though_the_clock_of_its_node_is_behind() {
 }
 
 #[test]
-fn one_that_is_told_of_first_is_held_until_the_others_are() {
+fn the_first_reported_failure_waits_for_the_others() {
     let mut w = PlanHarness::train(WORKERS, "").started();
     w.after(1).pod("worker-0").exits(1);
     w.observe_end("worker-0").reconcile();
@@ -84,7 +84,7 @@ fn one_that_is_told_of_first_is_held_until_the_others_are() {
 }
 
 #[test]
-fn where_nobody_else_runs_nothing_is_held() {
+fn a_failure_without_other_running_replicas_is_judged_at_once() {
     for roles in ["Worker=1:ExitCode", "Worker=2:ExitCode"] {
         let mut w = PlanHarness::train(roles, "").started();
         for pod in w.pod_names() {
@@ -98,7 +98,7 @@ fn where_nobody_else_runs_nothing_is_held() {
 
 /// A node is drained. Its pod is being deleted, and the other pods end before it is gone.
 #[test]
-fn the_deletion_of_a_pod_explains_what_the_others_do() {
+fn the_deletion_of_a_pod_is_the_cause_of_later_failures() {
     let mut w = PlanHarness::train(WORKERS, "").started();
     w.pod("worker-1").deleted_by_user();
     w.after(1).pod("worker-0").exits(1);
@@ -137,7 +137,7 @@ fn replicas_that_restart_alone_are_judged_alone() {
 }
 
 #[test]
-fn where_no_failure_is_restarted_none_is_excused() {
+fn without_restarts_no_failure_is_attributed_to_another() {
     let mut w = PlanHarness::train("Worker=3:Never", "").started();
     w.pod("worker-2").exits(137);
     w.after(1).pod("worker-0").exits(1);

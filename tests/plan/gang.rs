@@ -46,7 +46,7 @@ fn notices(w: &PlanHarness) -> Vec<String> {
 }
 
 #[test]
-fn volcano_is_told_of_the_job_and_pods_are_made_when_it_lets_the_group_in() {
+fn pods_are_created_when_volcano_admits_the_group() {
     let mut w = under_volcano("Scheduler=1 Worker=2", "activeDeadlineSeconds: 60");
     w.reconcile();
     let group = json!({"minMember": 3, "minResources": {"cpu": "3"}, "queue": "default"});
@@ -101,7 +101,7 @@ fn coscheduling_has_the_pods_at_once() {
 }
 
 #[test]
-fn a_policy_is_taken_at_its_word_and_no_more_is_waited_for_than_there_is() {
+fn min_available_is_used_up_to_the_number_of_replicas() {
     let policy = "schedulingPolicy: {minAvailable: 2, queue: q, priorityClass: high, minResources: {cpu: 9}}";
     let mut w = under_volcano("Scheduler=1 Worker=2", policy);
     w.reconcile();
@@ -124,7 +124,7 @@ fn a_policy_is_taken_at_its_word_and_no_more_is_waited_for_than_there_is() {
 }
 
 #[test]
-fn a_group_follows_the_job_and_keeps_what_it_has_of_others() {
+fn a_group_follows_the_job_and_keeps_fields_of_others() {
     let mut w = under_volcano("Scheduler=1 Worker=2", "");
     w.reconcile();
     w.group().unwrap()["spec"]["queue"] = json!("theirs");
@@ -175,7 +175,7 @@ fn members_that_have_ended_are_not_counted() {
 
 /// Volcano sets a group back to waiting when it loses a pod before any pod runs.
 #[test]
-fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
+fn a_group_that_waits_again_requests_the_missing_members() {
     for (policy, whole) in [("{}", "4"), ("{minResources: {cpu: 9}}", "9")] {
         let policy = format!("restartScope: Replica, schedulingPolicy: {policy}");
         let mut w = under_volcano("Worker=4:OnFailure", &policy);
@@ -229,7 +229,7 @@ fn pods_that_hold_no_room_let_none_in_beside_them() {
 }
 
 #[test]
-fn what_pods_do_is_seen_while_the_group_waits() {
+fn ends_of_pods_are_seen_while_the_group_waits() {
     let mut w = under_volcano("Scheduler=1 Worker=2:Never", "");
     w.reconcile().phase("Inqueue").all_running().phase("Running");
     w.phase("Pending");
@@ -281,7 +281,7 @@ fn name_scheduler(w: &mut PlanHarness, name: &str) {
 }
 
 #[test]
-fn pods_of_another_scheduler_are_no_members() {
+fn pods_of_another_scheduler_are_not_members() {
     let mut w = under_volcano("Scheduler=1 Worker=2", "");
     name_scheduler(&mut w, "mine");
     w.scale("Worker", 0).reconcile();
@@ -356,7 +356,7 @@ fn a_group_has_the_jobs_annotations_from_when_it_was_made() {
 }
 
 #[test]
-fn a_job_says_why_it_waits() {
+fn a_waiting_job_has_a_reason() {
     let mut w = under_volcano("Scheduler=1 Worker=1", "schedulingPolicy: {queue: blue}");
     w.reconcile();
     assert!(notices(&w).is_empty(), "a scheduler may take its time");
@@ -405,7 +405,7 @@ fn a_gang_without_nodes_is_reported_in_the_schedulers_words() {
 
 /// The group's notice covers only the nodes of its members.
 #[test]
-fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
+fn other_obstacles_of_pods_of_a_gang_are_reported_for_each() {
     let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
     name_scheduler(&mut w, "mine");
     w.reconcile();
@@ -419,7 +419,7 @@ fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
 
 /// The scheduler does not retry when other pods end.
 #[test]
-fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
+fn the_scheduler_of_a_gang_without_nodes_is_notified_of_freed_capacity() {
     let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
     w.reconcile();
     let told = |w: &PlanHarness| {
@@ -488,7 +488,7 @@ fn the_annotation_of_an_earlier_operator_is_read() {
 }
 
 #[test]
-fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
+fn a_job_without_a_gang_scheduler_reports_a_part_that_waits_for_long() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     w.reconcile();
     for worker in ["worker-0", "worker-1"] {

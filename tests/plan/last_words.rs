@@ -21,7 +21,7 @@ fn messages(containers: &str) -> Vec<(Option<String>, Option<String>)> {
 }
 
 #[test]
-fn the_framework_s_container_leaves_the_end_of_its_log_unless_it_says_otherwise() {
+fn the_main_container_leaves_the_end_of_its_log_unless_it_sets_a_message_policy() {
     let logs = || Some("FallbackToLogsOnError".to_owned());
     for (fields, policy, path) in [
         ("", logs(), None),

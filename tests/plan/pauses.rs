@@ -55,7 +55,7 @@ fn a_pause_is_reported_and_looked_at_when_it_ends() {
 }
 
 #[test]
-fn who_is_taken_away_or_deleted_waits_for_nothing() {
+fn disrupted_and_deleted_replicas_restart_without_a_pause() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
     for _ in 0..4 {
         let before = w.now;

@@ -43,7 +43,7 @@ fn the_first_rule_that_matches_decides_whatever_the_restart_policy() {
 }
 
 #[test]
-fn what_no_rule_matches_is_the_restart_policys() {
+fn failures_without_a_rule_follow_the_restart_policy() {
     for (policy, state) in [("Never", "Failed"), ("OnFailure", "Restarting")] {
         let mut w = ruled(policy, &on("42", "FailJob")).started();
         w.pod("worker-1").exits(1);
@@ -52,7 +52,7 @@ fn what_no_rule_matches_is_the_restart_policys() {
 }
 
 #[test]
-fn a_rule_that_fails_the_job_is_told_of() {
+fn a_rule_that_fails_the_job_is_reported() {
     let mut w = ruled("OnFailure", &on("42", "FailJob")).started();
     w.pod("worker-1").exits(42);
     w.reconcile();
@@ -65,7 +65,7 @@ fn a_rule_that_fails_the_job_is_told_of() {
 }
 
 #[test]
-fn actions_say_what_restarts() {
+fn actions_decide_the_scope_of_a_restart() {
     // This kind restarts as a whole unless a rule has another action.
     for (action, restarted) in [("RestartReplica", 1), ("RestartRole", 3), ("RestartJob", 4)] {
         let mut w = ruled("OnFailure", &on("42", action)).started();
@@ -164,7 +164,7 @@ fn exit_codes_are_those_of_the_frameworks_container_unless_a_rule_names_another(
 }
 
 #[test]
-fn the_exit_code_of_a_pod_that_was_taken_away_is_no_failures() {
+fn the_exit_code_of_a_disrupted_pod_matches_no_rule() {
     // The result is the same whether the operator observes the deletion or the end first.
     let rules = "{action: FailJob, onExitCodes: {operator: NotIn, values: [42]}}";
     for seen_first in [true, false] {
@@ -185,7 +185,7 @@ fn the_exit_code_of_a_pod_that_was_taken_away_is_no_failures() {
 }
 
 #[test]
-fn what_is_ignored_counts_against_no_limit() {
+fn ignored_failures_count_against_no_limit() {
     let rule = "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}";
     let policy = format!("backoffLimit: 1, failurePolicy: {{maxRestarts: 1, rules: [{rule}]}}");
     let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
@@ -286,7 +286,7 @@ fn a_kubelet_leaves_restarts_to_the_rules() {
 }
 
 #[test]
-fn success_is_whose_the_job_says() {
+fn the_success_policy_selects_the_deciding_roles() {
     let mut all = PlanHarness::train("Scheduler=1 Worker=2", "successPolicy: {roles: [Worker]}").started();
     all.pod("scheduler-0").succeeds();
     assert_eq!(

@@ -141,7 +141,7 @@ fn the_event_of_a_failed_job_is_a_warning_with_the_pod_and_the_cause() {
 }
 
 #[test]
-fn every_restart_is_told_once() {
+fn every_restart_has_one_event() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     for _ in 0..3 {
         w.pod("worker-0").exits(137);
@@ -153,7 +153,7 @@ fn every_restart_is_told_once() {
 }
 
 #[test]
-fn times_of_conditions_tell_when_they_changed() {
+fn transition_times_change_with_the_status_of_a_condition() {
     let mut w = PlanHarness::train("Worker=1", "");
     w.reconcile();
     let born = w.now;
@@ -216,7 +216,7 @@ fn times_of_conditions_put_them_in_order_however_fast_all_of_it_was() {
 }
 
 #[test]
-fn a_time_that_somebody_made_up_moves_no_other() {
+fn an_edited_time_changes_no_other_time() {
     let mut w = PlanHarness::train("Worker=1", "").started();
     w.edit(|job| {
         let far = Some(Time("9999-01-01T00:00:00Z".parse().unwrap()));
@@ -239,7 +239,7 @@ fn mere_counts_are_not_urgent() {
 }
 
 #[test]
-fn what_begins_may_wait_until_all_of_it_runs() {
+fn the_status_of_a_partial_start_may_wait() {
     let urgent = |w: &PlanHarness| w.plan().status.expect("there is news").urgent;
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(!urgent(&w), "that the job is there");
@@ -258,7 +258,7 @@ fn what_begins_may_wait_until_all_of_it_runs() {
 }
 
 #[test]
-fn what_else_happens_at_the_beginning_does_not_wait() {
+fn other_changes_during_the_start_are_urgent() {
     let urgent = |w: &PlanHarness| w.plan().status.expect("there is news").urgent;
     let w = PlanHarness::train("Worker=1", "suspend: true");
     assert!(urgent(&w), "a job that is born suspended");
@@ -301,7 +301,7 @@ fn notices(w: &PlanHarness) -> Vec<String> {
 }
 
 #[test]
-fn a_notice_names_what_keeps_pods_waiting() {
+fn a_notice_names_the_obstacle_of_waiting_pods() {
     let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=3", "");
     w.reconcile();
     assert!(notices(&w).is_empty(), "that pods start is no news");
@@ -336,7 +336,7 @@ fn a_notice_names_what_keeps_pods_waiting() {
 }
 
 #[test]
-fn a_pod_that_no_node_takes_is_told_and_one_that_is_gated_waits_for_its_turn() {
+fn an_unschedulable_pod_is_reported_and_a_gated_pod_is_not() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "");
     w.reconcile();
     let gated = "Scheduling is blocked due to non-empty scheduling gates";
@@ -351,7 +351,7 @@ fn a_pod_that_no_node_takes_is_told_and_one_that_is_gated_waits_for_its_turn() {
 }
 
 #[test]
-fn a_templates_own_restart_policy_is_told_until_the_pods_run() {
+fn the_restart_policy_of_a_template_is_reported_until_the_pods_run() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(notices(&w).is_empty());
     w.edit(|job| {

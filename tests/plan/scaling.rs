@@ -39,7 +39,7 @@ fn running() -> Vec<String> {
 }
 
 #[test]
-fn numbers_that_change_again_during_a_restart_restart_what_was_made_meanwhile() {
+fn a_second_resize_during_a_restart_restarts_the_new_pods() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.scale("Worker", 3).reconcile();
     w.scale("Worker", 4).reconcile().finish_deletions().reconcile();
@@ -150,7 +150,7 @@ fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {
 }
 
 #[test]
-fn surplus_workers_go_once_and_are_no_failures() {
+fn surplus_workers_are_deleted_once_and_do_not_count_as_failures() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0")
         .elastic()
         .started();
@@ -191,7 +191,7 @@ fn a_hole_below_a_surplus_pod_is_not_filled() {
 }
 
 #[test]
-fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
+fn workers_scaled_down_and_up_again_do_not_count_as_failures() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0")
         .elastic()
         .started();
@@ -211,7 +211,7 @@ fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
 }
 
 #[test]
-fn a_surplus_pod_that_failed_says_nothing() {
+fn a_failed_surplus_pod_has_no_effect() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").elastic().started();
     w.scale("Worker", 1);
     w.pod("worker-1").exits(1);
@@ -255,7 +255,7 @@ fn a_role_may_be_added_and_taken_away() {
 }
 
 #[test]
-fn a_role_that_comes_back_has_lost_nobody() {
+fn a_role_that_is_added_again_has_no_lost_replicas() {
     let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "")
         .elastic()
         .started();
@@ -276,7 +276,7 @@ fn a_role_that_comes_back_has_lost_nobody() {
 }
 
 #[test]
-fn names_tell_replicas_and_labels_do_not_but_are_restored() {
+fn names_identify_replicas_and_labels_are_restored() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     let labels = w.pod("worker-0").object().metadata.labels.as_mut().unwrap();
     let before = labels.clone();

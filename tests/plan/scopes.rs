@@ -126,7 +126,7 @@ fn a_role_restarts_as_one() {
 }
 
 #[test]
-fn the_operators_setting_counts_where_the_job_says_nothing() {
+fn the_setting_of_the_operator_applies_if_the_job_sets_no_scope() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1:OnFailure", "")
         .with_scope(RestartScope::Replica)
         .started();
@@ -163,7 +163,7 @@ fn a_container_restarted_in_place_restarts_the_whole_job() {
 }
 
 #[test]
-fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
+fn a_container_that_restarts_after_a_success_is_not_a_failure() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1:Always", "").started();
     w.pod("worker-0").restarts_in_place(0);
     assert_eq!(w.reconcile().state(), ["Created", "Running"]);

@@ -75,7 +75,7 @@ fn a_running_job_is_stopped_and_begins_anew() {
 
 /// Clients show the last condition, and so does `kubectl get` in the column State.
 #[test]
-fn the_last_condition_tells_of_the_jobs_state() {
+fn the_last_condition_is_the_state_of_the_job() {
     let last = |w: &PlanHarness| w.status().conditions.last().unwrap().type_.clone();
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     assert_eq!(last(&w), "Running");
@@ -108,7 +108,7 @@ fn a_restarting_job_that_is_suspended_is_not_restarting() {
 }
 
 #[test]
-fn a_job_resumed_before_its_old_pods_are_gone_waits_for_them_and_blames_nobody() {
+fn a_job_resumed_early_waits_for_its_old_pods_without_a_failure() {
     for scope in ["Job", "Role", "Replica"] {
         let policy = format!("backoffLimit: 0, restartScope: {scope}");
         let mut w = PlanHarness::train("Scheduler=1 Worker=2", &policy).started();
@@ -145,7 +145,7 @@ fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
 }
 
 #[test]
-fn a_suspension_undone_before_it_was_stored_is_no_failure() {
+fn a_suspension_undone_before_it_was_stored_is_not_a_failure() {
     // The same as if the operator had died between its deletions and its status write.
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use crate::harness::{PlanHarness, Stories};
 
 #[test]
-fn the_deadline_falls_at_its_time_and_says_so_before() {
+fn the_deadline_applies_at_its_time_and_schedules_a_reconcile() {
     let mut w = PlanHarness::train(
         "Scheduler=1 Worker=1",
         "activeDeadlineSeconds: 60, cleanPodPolicy: None",

@@ -18,7 +18,7 @@ fn restore_group(w: &mut PlanHarness) {
 }
 
 #[test]
-fn a_group_that_a_backup_brought_back_is_the_group_of_the_pods_that_are_there() {
+fn a_restored_group_belongs_to_the_existing_pods() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
     w.reconcile().phase("Inqueue").all_running();
     w.pod("worker-1").exits(137);
@@ -178,7 +178,7 @@ fn an_object_that_does_not_go_is_reported() {
 }
 
 #[test]
-fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
+fn a_group_without_a_status_is_reported_after_a_while() {
     let mut w = PlanHarness::train("Worker=2", "").with_gangs("volcano");
     w.reconcile().phase("Pending");
     assert!(notices(&w).is_empty());
@@ -195,7 +195,7 @@ fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
 
 /// A scheduler often finds a node soon, so the reason alone is not written at once.
 #[test]
-fn the_status_says_why_no_replica_runs() {
+fn the_status_has_the_reason_if_no_replica_runs() {
     let mut w = PlanHarness::train("Worker=2", "");
     w.reconcile();
     for pod in ["worker-0", "worker-1"] {

@@ -123,7 +123,7 @@ async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_lists_in_pages_and_then_watches() {
+async fn a_watch_lists_in_pages_and_then_watches() {
     let replies = vec![
         Reply::list("7", "next"),
         Reply::list("8", ""),

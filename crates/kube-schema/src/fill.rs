@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_not_known_goes_and_what_is_missing_comes() {
+    fn unknown_fields_are_pruned_and_defaults_are_filled_in() {
         let schema = Schema::new(&json!({"type": "object", "properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"default": 1}}}},
             "free": {"x-kubernetes-preserve-unknown-fields": true, "properties": {"part": {"type": "object"}}},

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_variable_to_the_pods_value_is_no_difference() {
+    fn a_variable_set_to_the_value_of_the_pod_is_not_a_difference() {
         let mut env = Environment::default();
         env.declare("A", Text::plain("1"), false);
         env.set("A", "2", "x");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_restarted() {
+    fn containers_restart_by_the_restart_policy_of_their_pod() {
         use {ContainerType::*, RestartPolicy::*};
         for (policy, type_, code, expected) in [
             (Never, Main, 1, false),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_ended_before_keeps_its_end() {
+    fn containers_that_had_ended_keep_their_exit_codes() {
         let pod = pod(json!({"phase": "Running", "containerStatuses": [
             {"name": "a", "ready": false, "restartCount": 2, "image": "", "imageID": "",
                 "state": {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "local://7"}}},

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_named_by_what_they_belong_to() {
+    fn values_are_named_by_the_path_of_their_owner() {
         let value = json!({
             "env": [{"name": "LR", "value": "0.1"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {"key": "a", "name": "b"}}}],
             "args": ["a", "b"],

@@ -89,7 +89,7 @@ fn deleted_pods_are_known_from_the_events() {
 }
 
 #[test]
-fn a_page_names_what_happened() {
+fn a_page_lists_the_events_of_a_job() {
     let page = html(&story("failed"));
     for text in [
         "worker-1: exit 3",

@@ -9,7 +9,7 @@ const MNIST: &str = include_str!("../jobs/mnist.yaml");
 const SUBMITTER: &str = "mnist-submitter-0";
 
 #[test]
-fn the_api_server_rejects_what_validation_rejects() {
+fn the_api_server_rejects_the_jobs_that_validation_rejects() {
     assert_eq!(check_definition::<RayTrainJob>(HERE, "jobs"), [""; 0]);
 }
 

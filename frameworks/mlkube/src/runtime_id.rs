@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_from_the_uid_unless_the_job_has_one() {
+    fn the_runtime_id_follows_from_the_uid_unless_the_job_sets_one() {
         let one = of(None, Some("8a5e0f7e-5f0c-4b6e-9b7d-0a6b3f5f9f10"));
         let other = of(Some(""), Some("8a5e0f7e-5f0c-4b6e-9b7d-0a6b3f5f9f11"));
         assert!(one != other, "{one} {other}");

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn words_about_ssh_are_no_use_of_it() {
+    fn text_about_ssh_does_not_count_as_its_use() {
         for script in [
             "mpirun -n 2 train",
             "# ssh $h true\nmpirun train # not ssh $h",

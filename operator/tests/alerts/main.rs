@@ -58,7 +58,7 @@ static RULES: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 #[test]
-fn every_alert_fires_and_is_silent_as_its_cases_say() {
+fn every_alert_fires_and_is_silent_as_its_cases_require() {
     let check = ["check", "rules", "--lint-fatal", RULES.to_str().unwrap()];
     expect_success(&promtool(&check, ""));
     expect_success(&promtool(&["test", "rules", "tests/prometheus/alerts.yaml"], ""));

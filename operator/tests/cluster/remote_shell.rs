@@ -283,7 +283,7 @@ async fn a_worker_that_comes_late_is_awaited() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_told() {
+async fn a_command_that_cannot_run_is_reported() {
     let launcher = Launcher::with_own_shell("refused").await;
     launcher.kubelet.succeeds("job-worker-1").await;
     for (arguments, why) in [

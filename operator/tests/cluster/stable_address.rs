@@ -78,7 +78,7 @@ fn services(kind: Kind, roles: &[&str], policy: &Value) -> (Vec<String>, Vec<Str
 }
 
 #[test]
-fn the_dialed_replica_of_each_kind_has_it_where_it_is_asked_for_or_safe() {
+fn the_dialed_replica_of_each_kind_has_a_stable_address_if_requested_or_safe() {
     for (kind, roles, dialed, default) in CASES {
         let expected = |stable: bool| -> Vec<&str> {
             Some(dialed)

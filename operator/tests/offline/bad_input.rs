@@ -27,7 +27,7 @@ fn every_bad_file_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn what_is_not_there_is_said_so() {
+fn missing_files_are_reported() {
     let gone = run(&["render", "no/such/file.yaml"]);
     assert_eq!(gone.code, Some(2));
     assert_eq!(gone.stderr, "no/such/file.yaml: no such file\n");

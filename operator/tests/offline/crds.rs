@@ -89,7 +89,7 @@ fn kinds_are_left_out_unless_they_are_named() {
 }
 
 #[test]
-fn what_is_written_leaves_other_files_alone() {
+fn crd_keeps_other_files() {
     let folder = empty_directory("definitions");
     let kustomization = folder.join("Kustomization");
     fs::write(&kustomization, "resources: []\n").unwrap();
@@ -101,7 +101,7 @@ fn what_is_written_leaves_other_files_alone() {
 }
 
 #[test]
-fn definitions_are_what_an_api_server_accepts() {
+fn an_api_server_accepts_the_definitions() {
     for definition in FOLDERS.into_iter().flat_map(|(_, kinds)| definitions(kinds)) {
         assert_eq!(definition["spec"]["preserveUnknownFields"], Value::Null);
         let versions = definition["spec"]["versions"].as_array().unwrap();

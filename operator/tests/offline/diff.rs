@@ -22,7 +22,7 @@ fn changed(name: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_same_is_no_difference() {
+fn equal_jobs_have_no_differences() {
     let same = run(&["diff", CASE, CASE]);
     assert_eq!(
         (same.code, same.stdout.as_str(), same.stderr.as_str()),
@@ -93,7 +93,7 @@ fn the_operators_settings_are_those_of_both_sides() {
 }
 
 #[test]
-fn what_cannot_be_compared_ends_with_2() {
+fn a_failed_comparison_exits_with_2() {
     for (old, new) in [
         (CASE, "no/such.yaml"),
         (CASE, "operator/tests/bad/no-worker.yaml"),

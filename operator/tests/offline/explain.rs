@@ -193,7 +193,7 @@ fn limits_and_suspension_are_named() {
 
 /// The job is as the API server stores it: an older version has the field set by default.
 #[test]
-fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
+fn explain_names_the_operator_whose_rules_apply() {
     let reading = |version: &str, fields: &str| {
         let text = case("single-worker.yaml")
             .replace("kubeflow.org/v1", &format!("kubeflow.org/{version}"))
@@ -280,7 +280,7 @@ fn every_case_can_be_explained_and_no_bad_job() {
 }
 
 #[test]
-fn what_is_left_follows_the_clean_up_policy() {
+fn explain_lists_the_pods_that_the_clean_up_policy_keeps() {
     let end = |run_policy: &str| {
         let text = single("Never", run_policy);
         text.lines()
@@ -301,7 +301,7 @@ fn what_is_left_follows_the_clean_up_policy() {
 
 /// TensorBoard remains when the job has ended.
 #[test]
-fn what_is_beside_the_replicas_is_not_among_those_that_end() {
+fn objects_beside_the_replicas_are_not_listed_as_ending() {
     let run = run(&["explain", "examples/legacy/tfjob.yaml"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let end = "End: running pods are deleted with their services; finished pods are kept, with their logs.";
@@ -310,7 +310,7 @@ fn what_is_beside_the_replicas_is_not_among_those_that_end() {
 }
 
 #[test]
-fn rules_and_windows_of_a_failure_policy_are_told() {
+fn explain_lists_the_rules_and_the_window_of_a_failure_policy() {
     let text = run(&["explain", "examples/pytorch/policies.yaml"]).stdout;
     assert_eq!(then(&text, "exit code 3"), "the job fails");
     assert_eq!(then(&text, "evicted"), "the whole job restarts without limit");
@@ -321,7 +321,7 @@ fn rules_and_windows_of_a_failure_policy_are_told() {
 }
 
 #[test]
-fn gangs_and_queues_and_who_waits_for_whom_are_told() {
+fn explain_lists_gangs_queues_and_the_start_order() {
     let explain = |file: &str, scheduler: &str| {
         let run = run(&["explain", file, "--gang-scheduler-name", scheduler]);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
@@ -380,7 +380,7 @@ fn success(workers: &str, fields: &str) -> String {
 }
 
 #[test]
-fn success_is_what_the_plan_takes_for_it() {
+fn the_explained_success_agrees_with_the_plan() {
     let any = "Success: when any one of the 2 replicas of worker has ended with exit code 0, regardless of the others.";
     let all = "Success: when all 2 replicas of worker have ended with exit code 0.";
     assert_eq!(success("replicas: 2", "runPolicy: {}"), all);

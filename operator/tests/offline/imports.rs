@@ -163,7 +163,7 @@ fn each_module_of_the_library_imports_only_those_before_it() {
 }
 
 #[test]
-fn imports_are_told_from_comments() {
+fn imports_in_comments_are_ignored() {
     let names = |text: &str, depth| imported(text, depth).into_iter().collect::<Vec<_>>();
     assert_eq!(names("use crate::plan::Plan; // crate::api", 1), ["plan"]);
     assert_eq!(

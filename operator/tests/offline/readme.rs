@@ -108,7 +108,7 @@ fn its_job_is_valid() {
 }
 
 #[test]
-fn its_output_is_what_comes() {
+fn the_readme_shows_the_real_output() {
     let output = program(&[
         "local",
         "run",

@@ -237,7 +237,7 @@ fn a_replica_is_found_by_each_of_its_names() {
 }
 
 #[test]
-fn a_summary_counts_what_is_asked_for() {
+fn a_summary_counts_the_requested_resources() {
     let table = run(&[
         "render",
         "operator/tests/cases/rich-template.yaml",
@@ -264,7 +264,7 @@ fn a_summary_counts_what_is_asked_for() {
 }
 
 #[test]
-fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
+fn a_container_that_requests_a_device_gets_the_additions_of_the_file() {
     let config = "operator/tests/accelerators/config.yaml";
     let job = case("single-worker.yaml").replace(
         "- name: mxnet\n",

@@ -19,7 +19,7 @@ fn case(name: &str) -> String {
 }
 
 #[test]
-fn jobs_get_what_they_get_by_the_operators_settings() {
+fn snapshots_use_the_settings_of_the_operator() {
     let out = empty_directory("snapshot-gang").join("out");
     let directory = out.to_str().unwrap();
     let gang = [
@@ -37,7 +37,7 @@ fn jobs_get_what_they_get_by_the_operators_settings() {
 }
 
 #[test]
-fn a_check_finds_what_is_stale_missing_or_left_over() {
+fn a_check_finds_stale_missing_and_surplus_snapshots() {
     let jobs = empty_directory("snapshot-jobs");
     let out = empty_directory("snapshot-out").join("deep");
     fs::create_dir(jobs.join("team")).unwrap();
@@ -107,7 +107,7 @@ fn jobs_of_one_file_get_a_file_each() {
 }
 
 #[test]
-fn what_is_in_the_way_is_not_overwritten() {
+fn foreign_files_are_not_overwritten() {
     let jobs = empty_directory("snapshot-way");
     fs::write(jobs.join("a.yaml"), case("single-worker.yaml")).unwrap();
     let run = snapshot(&jobs, &jobs, false);

@@ -12,7 +12,7 @@ const BAD: &str = "operator/tests/bad/negative-replicas.yaml";
 const GOOD: &str = "operator/tests/cases/single-worker.yaml";
 
 #[test]
-fn what_is_surely_not_meant_is_a_warning_and_no_failure() {
+fn a_likely_mistake_is_a_warning_and_not_an_error() {
     let run = run(&["validate", "operator/tests/warned"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(run.stdout);
@@ -203,7 +203,7 @@ fn a_patch_that_is_named_is_skipped_with_the_command_that_checks_its_result() {
 }
 
 #[test]
-fn what_is_wrong_in_a_repository_is_found() {
+fn errors_in_a_repository_are_found() {
     let repository = Repository::new("validate-wrong");
     let good = repository.validate(&[]);
     for (path, from, to) in [

@@ -13,7 +13,7 @@ fn ids(fixture: &Fixture) -> Vec<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_rest_a_job_has_what_it_asks_for() {
+async fn at_rest_a_job_has_its_wanted_objects() {
     let fixture = Fixture::new().await;
     assert_eq!(ids(&fixture), ["I7"], "it has no pods");
     for name in ["job-worker-0", "job-worker-1"] {
@@ -43,7 +43,7 @@ async fn at_rest_a_job_has_what_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_rest_a_compact_job_has_what_it_asks_for() {
+async fn at_rest_a_compact_job_has_its_wanted_objects() {
     let fixture = Fixture::compact().await;
     let problem = || -> String {
         let mut problems = SettledCluster::read(&fixture.cluster).problems();
@@ -85,7 +85,7 @@ async fn at_rest_a_compact_job_has_what_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_rest_a_job_that_is_blocked_says_by_what() {
+async fn at_rest_a_blocked_job_has_a_waiting_reason() {
     let fixture = Fixture::new().await;
     let mut foreign = fixture.pod("job-worker-0");
     foreign["metadata"]["ownerReferences"] = json!([]);

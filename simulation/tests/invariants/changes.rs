@@ -289,7 +289,7 @@ async fn i11_a_map_that_is_deleted_while_the_job_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i13_a_pod_whose_environment_is_not_there() {
+async fn i13_a_pod_without_its_environment() {
     let fixture = Fixture::compact().await;
     fixture
         .operator("POST", PODS, fixture.sharing_pod("job-worker-0"))

@@ -54,7 +54,7 @@ async fn i22_a_pod_before_its_group_is_let_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i22_a_pod_whose_group_is_not_let_in_any_more() {
+async fn i22_a_pod_whose_group_is_no_longer_admitted() {
     let fixture = with_group("Inqueue").await;
     set_phase(&fixture, "Pending").await;
     create(&fixture, "job-worker-0").await;

@@ -45,7 +45,7 @@ async fn i21_a_pod_without_the_selector_of_its_admission() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i21_a_pod_of_a_job_that_is_not_told_to_be_active() {
+async fn i21_a_pod_of_a_job_whose_status_is_not_active() {
     let fixture = admitted().await;
     fixture.status(active(0)).await;
     Fixture::wait_past_allowed_staleness().await;
@@ -64,7 +64,7 @@ async fn i21_a_restart_that_is_counted_while_suspended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i21_a_quota_that_is_handed_on_while_a_pod_is_there() {
+async fn i21_a_quota_that_is_released_while_a_pod_exists() {
     let fixture = admitted().await;
     create_in(&fixture, json!({"zone": "a"})).await;
     evict(&fixture).await;

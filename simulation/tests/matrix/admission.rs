@@ -147,7 +147,7 @@ async fn a_quota_lets_in_some_services() {
 
 /// A pod refers to an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
 #[tokio::test(start_paused = true)]
-async fn what_a_pod_names_is_missing() {
+async fn objects_that_a_pod_refers_to_are_missing() {
     let mut sim = Simulation::new(|_, _| Runs);
     sim.network
         .fail_next("create", "pods", usize::MAX, Refused(403, "Forbidden"));

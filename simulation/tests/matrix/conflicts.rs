@@ -39,7 +39,7 @@ async fn the_job_changes_while_its_status_is_on_its_way() {
 
 /// The watch does not deliver the change that led to the conflict, so the operator reads the job.
 #[tokio::test(start_paused = true)]
-async fn the_job_has_changed_and_nothing_tells() {
+async fn a_change_of_the_job_is_not_in_the_watch() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &SMALL)).await;
     sim.advance(100).await;
@@ -59,7 +59,7 @@ async fn the_job_has_changed_and_nothing_tells() {
 /// Responses are lost, and watches are silent. The operator learns only that the names of the objects it created are
 /// taken.
 #[tokio::test(start_paused = true)]
-async fn what_it_has_made_is_there_already() {
+async fn created_objects_exist_already() {
     for fault in [ResetAfter, Unanswered] {
         let mut sim = Simulation::new(succeeds);
         sim.advance(5).await;
@@ -87,7 +87,7 @@ async fn what_it_has_made_is_there_already() {
 /// The response to the creation was lost, watches do not deliver the pod, and a user deletes it, which takes a
 /// minute.
 #[tokio::test(start_paused = true)]
-async fn what_it_has_made_is_there_and_is_going() {
+async fn created_objects_exist_and_are_terminating() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
     sim.advance(5).await;
     sim.network.fail_next("create", "pods", 1, Unanswered);
@@ -242,7 +242,7 @@ async fn its_predecessors_pods_are_still_going() {
 
 /// Pods are removed before the operator deletes them, and a job before the operator writes its status.
 #[tokio::test(start_paused = true)]
-async fn what_it_writes_to_is_gone() {
+async fn patched_objects_are_gone() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("job", &[("Scheduler", 1), ("Worker", 3)])).await;
     sim.advance(10).await;
@@ -297,7 +297,7 @@ async fn what_it_writes_to_is_gone() {
 /// A pod is removed while the operator deletes it, and no watch delivers it. The next pod is created when the
 /// response comes.
 #[tokio::test(start_paused = true)]
-async fn what_it_deletes_is_gone_before_it_hears_of_it() {
+async fn deleted_objects_are_gone_before_the_response() {
     let mut sim = Simulation::new(|name, attempt| match attempt {
         0 if name.ends_with("worker-0") => Fails(137, 10),
         _ => Runs,

@@ -99,7 +99,7 @@ async fn the_history_is_forgotten_while_it_is_cut_off() {
 
 /// For ten minutes all writes fail, and all reads succeed.
 #[tokio::test(start_paused = true)]
-async fn there_is_no_space_left() {
+async fn etcd_has_no_space_left() {
     let mut sim = Simulation::new(succeeds);
     sim.create(train("early", &SMALL)).await;
     sim.advance(50).await;

@@ -18,7 +18,7 @@ use crate::harness::{
 };
 
 #[test]
-fn it_dies_again_and_again() {
+fn the_operator_dies_repeatedly() {
     let life = success();
     let sites: Vec<_> = sites(&life).into_iter().filter(writes).collect();
     let mut cases = Vec::new();
@@ -45,7 +45,7 @@ fn it_dies_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_dies_before_it_has_listed_everything() {
+async fn the_operator_dies_before_its_lists_are_complete() {
     for (resource, page) in [("pods", 2), ("pods", 1), ("services", 1), ("mxjobs", 1)] {
         let mut sim = Simulation::new(|name, _| {
             if name.starts_with("a-") {
@@ -91,7 +91,7 @@ async fn it_dies_before_it_has_listed_everything() {
 /// The operator is shut down at each of the calls of a creation. It finishes the calls in flight, and ends within ten
 /// seconds even without a response. The next operator continues.
 #[tokio::test(start_paused = true)]
-async fn it_is_asked_to_end_while_it_makes_pods() {
+async fn the_operator_gets_sigterm_while_it_creates_pods() {
     for (at, slow) in (0..11).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
         let mut sim = Simulation::without_operator(succeeds);
         sim.create(train("job", &SMALL)).await;

@@ -72,7 +72,7 @@ async fn a_status_that_speaks_of_failure_is_none() {
 /// Another object has the name by now. One read finds that out. The job ignores the object until it needs the name
 /// again.
 #[tokio::test(start_paused = true)]
-async fn what_it_deletes_has_made_room_for_another() {
+async fn deleted_objects_were_replaced_by_others_of_the_same_name() {
     let mut sim = sim("pods").await;
     assert!(remove(&sim, "pods", "job-worker-1").await);
     let another = job::foreign("pods", &json!({"name": "job-worker-1"}));

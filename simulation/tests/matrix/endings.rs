@@ -9,7 +9,7 @@ use crate::harness::{PodFates, call, edit, event_count, policy, settle_and_check
 
 /// The call at which the job is deleted gets no response, with or without its effect. Other calls in flight continue.
 #[tokio::test(start_paused = true)]
-async fn it_is_deleted_at_each_call_of_its_making() {
+async fn the_job_is_deleted_at_each_call_of_its_start() {
     // Four services, four pods, their events, and the status.
     for at in 0..11 {
         for fault in [Lost, Unanswered] {
@@ -38,7 +38,7 @@ async fn it_is_deleted_at_each_call_of_its_making() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_deleted_in_each_way() {
+async fn the_job_is_deleted_with_each_propagation_policy() {
     for how in ["Background", "Foreground", "Orphan"] {
         for at in [1, 10, 150, 250] {
             let mut sim = Simulation::new(succeeds);
@@ -214,7 +214,7 @@ async fn each_clean_up_policy_meets_each_end() {
 
 /// The job is suspended and resumed within a moment, and after its end.
 #[tokio::test(start_paused = true)]
-async fn it_is_suspended_and_resumed_quickly() {
+async fn the_job_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {
         for last in [true, false] {
             let mut sim = Simulation::new(succeeds);

@@ -79,7 +79,7 @@ async fn fewer_workers_restart_the_job_with_the_new_template() {
 /// A user with permission may write a status. Parts that follow from the spec and the pods are corrected. Parts that
 /// only the status records are trusted: a written end is an end, and removed restarts are forgotten.
 #[tokio::test(start_paused = true)]
-async fn somebody_edits_the_status() {
+async fn another_client_edits_the_status() {
     let time = "2030-01-01T00:00:10Z";
     let end = json!({"type": "Succeeded", "status": "True", "reason": "r", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
@@ -147,7 +147,7 @@ async fn an_end_is_taken_back() {
 
 /// A job is deleted and created again at the moment its TTL passes.
 #[tokio::test(start_paused = true)]
-async fn its_time_is_over_as_somebody_makes_it_anew() {
+async fn the_job_is_created_again_as_its_time_to_live_ends() {
     for slow in [false, true] {
         let mut sim = Simulation::new(|_, _| Succeeds(10));
         let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 30}});

@@ -41,7 +41,7 @@ async fn no_byte_comes_back() {
 /// A job's end is stored, but neither the response nor a watch reports it. The operator reads the job before it does
 /// anything else.
 #[tokio::test(start_paused = true)]
-async fn an_end_takes_effect_and_nothing_tells() {
+async fn a_stored_end_is_in_no_response_and_no_watch() {
     for gone in [false, true] {
         let mut sim = Simulation::new(succeeds);
         sim.create(train("job", &PAIR)).await;
@@ -73,7 +73,7 @@ async fn an_end_takes_effect_and_nothing_tells() {
 
 /// The job's TTL has passed, and neither the response nor a watch reports that its deletion took effect.
 #[tokio::test(start_paused = true)]
-async fn the_deletion_of_a_job_takes_effect_and_nothing_tells() {
+async fn the_deletion_of_a_job_is_in_no_response_and_no_watch() {
     let mut sim = Simulation::new(succeeds);
     let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 60}});
     sim.create(with_spec(train("job", &PAIR), short)).await;

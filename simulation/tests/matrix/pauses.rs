@@ -75,7 +75,7 @@ fn sim(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> (Si
 /// after it. The calls of the old operator are guarded so that they do no harm. (Tests with processes cover the
 /// lease, and the fence that stops all writes.)
 #[tokio::test(start_paused = true)]
-async fn it_stands_still_for_minutes_and_goes_on() {
+async fn the_operator_pauses_for_minutes_and_continues() {
     let restarts = |name: &str, attempt| match attempt {
         0 if name.ends_with("worker-1") => Fails(137, 30),
         _ => Runs,

@@ -11,13 +11,13 @@ use crate::harness::{edit, event_count, everywhere, in_turn, reads, settle_and_c
 
 /// The wait in a `Retry-After` header is tested on a real API server, because the process reads the header.
 #[test]
-fn it_is_told_that_it_asks_too_much() {
+fn the_server_responds_429() {
     let numbers = [Throttled("-5"), Throttled("99999999999999999999")];
     in_turn(&success(), |_| true, &numbers);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_that_is_asked_for_is_kept() {
+async fn the_requested_delay_is_kept() {
     let calls = [
         ("create", "pods"),
         ("create", "services"),
@@ -45,7 +45,7 @@ async fn the_wait_that_is_asked_for_is_kept() {
 
 /// The status is stored, but its writer does not know. The events that follow it are sent once it does.
 #[tokio::test(start_paused = true)]
-async fn the_events_of_a_status_whose_answer_is_lost_are_sent_once() {
+async fn the_events_of_a_status_whose_response_is_lost_are_sent_once() {
     for fault in [ResetAfter, Unanswered, Late(50), Late(70_000), Truncated] {
         for unlucky in 1..=3 {
             let mut sim = Simulation::new(|_, _| Succeeds(20));

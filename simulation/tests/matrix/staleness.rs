@@ -138,7 +138,7 @@ async fn blind(sim: &mut Simulation, seconds: u64) {
 
 /// The operator misses ten seconds of a job, from any second on.
 #[tokio::test(start_paused = true)]
-async fn what_happened_in_between_is_never_seen() {
+async fn intermediate_states_are_never_seen() {
     let lives: [(&str, PodFates); 3] = [
         ("ends", |name, _| {
             if name.contains("worker") {

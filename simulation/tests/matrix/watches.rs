@@ -33,7 +33,7 @@ async fn watches_end_every_few_seconds() {
 /// update is older than two seconds (I18), there is no additional list, and nothing is created twice. The same holds
 /// with many jobs.
 #[tokio::test(start_paused = true)]
-async fn watches_end_as_soon_as_they_have_told_something() {
+async fn watches_end_after_each_event() {
     for events in [1, 3] {
         let mut sim = Simulation::with_setup(Setup {
             staleness: AllowedStaleness {
@@ -63,18 +63,18 @@ async fn watches_end_as_soon_as_they_have_told_something() {
 }
 
 #[test]
-fn watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
+fn watches_of_many_jobs_end_after_each_event() {
     let summary = crowd::run(Size { jobs: 60, pods: 4 }, Some(1), |_| ());
     assert!(summary.violations.is_empty(), "{:#?}", summary.violations);
 }
 
 #[test]
-fn a_read_is_told_410_once() {
+fn a_read_gets_410_once() {
     everywhere(&success(), reads, &[Refused(410, "Expired")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_are_told_410_for_an_hour() {
+async fn watches_get_410_for_an_hour() {
     for fault in [Gone, Refused(410, "Expired")] {
         for resource in ["pods", "services", "mxjobs", ""] {
             let mut sim = Simulation::without_operator(succeeds);

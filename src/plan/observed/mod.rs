@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_may_omit_what_is_empty() {
+    fn a_server_may_omit_empty_fields() {
         let stored = json!({"spec": {"hosts": ["a"]}});
         for wanted in [
             json!({}),

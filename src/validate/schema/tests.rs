@@ -43,7 +43,7 @@ fn errors(spec: Value) -> Vec<String> {
 }
 
 #[test]
-fn what_the_schema_allows_passes() {
+fn objects_that_the_schema_allows_have_no_errors() {
     for spec in [
         json!({"mode": "Train", "count": 0, "port": 80, "list": [true]}),
         json!({"mode": "", "count": 10, "port": "http", "labels": {"a/b": "c"}}),
@@ -55,7 +55,7 @@ fn what_the_schema_allows_passes() {
 }
 
 #[test]
-fn a_null_in_a_map_is_no_error_and_names_what_is_lost() {
+fn a_null_in_a_map_is_a_warning_that_names_the_lost_key() {
     let object = json!({"spec": {"mode": "", "labels": {"a": null}}});
     let mut nulls = FieldErrors::default();
     assert!(check(&schema(), &object, &mut nulls).is_empty());
@@ -66,7 +66,7 @@ fn a_null_in_a_map_is_no_error_and_names_what_is_lost() {
 }
 
 #[test]
-fn what_it_forbids_is_reported_with_its_path() {
+fn objects_that_the_schema_forbids_have_errors_with_paths() {
     for (spec, error) in [
         (json!({}), "spec.mode: must be set"),
         (json!({"mode": null}), "spec.mode: must be set"),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_state_is_told() {
+    fn a_timeout_reports_the_last_state() {
         let object: ConfigMap =
             serde_json::from_value(serde_json::json!({"metadata": {"name": "a"}})).unwrap();
         let all = BTreeMap::from([("n/a".to_owned(), object)]);

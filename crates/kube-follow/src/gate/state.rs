@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_suspicion_that_an_attempt_or_another_call_refutes_is_no_news() {
+    async fn a_suspicion_that_another_call_refutes_is_not_reported() {
         let mut state = State::new(0);
         state.failed();
         assert_eq!(state.attempt_answered(), None);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_event_is_an_error_and_one_that_was_cut_off_is_skipped() {
+    fn a_line_that_is_not_an_event_is_an_error_and_a_truncated_one_is_skipped() {
         let bookmark = r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#;
         let cases = [
             (bookmark, "up to 7"),

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_lose_what_v2_lacks() {
+    fn schemas_drop_keywords_that_v2_lacks() {
         let v3 = json!({"type": "object", "required": ["a", "b"], "properties": {
             "a": {"type": "string", "nullable": true},
             "b": {"description": "text", "allOf": [{"$ref": "#/components/schemas/T"}]},

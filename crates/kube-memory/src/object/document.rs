@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_changed_in_one_copy() {
+    fn a_change_affects_one_copy() {
         let before = pod();
         let mut after = before.clone();
         after.set_meta("generation", json!(2));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_all_of_it_leaves_shared_what_it_leaves() {
+    fn a_change_of_a_whole_object_keeps_its_unchanged_parts_shared() {
         let before = pod();
         let mut after = before.clone();
         let old = after.edit(|pod| {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_to_what_it_was_stays_shared() {
+    fn a_part_that_is_set_to_its_old_value_stays_shared() {
         let before = pod();
         let mut after = before.clone();
         after.change("spec", |spec| spec["containers"][0]["name"] = json!("c"));

@@ -49,7 +49,7 @@ async fn a_restored_cluster_equals_its_backup() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_back_is_collected_with_its_owner() {
+async fn a_restored_child_is_collected_with_its_owner() {
     let cluster = cluster();
     let client = cluster.client("default");
     let owner = maps(&client)

@@ -7,7 +7,7 @@ use kube::{
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_new_pod_has_what_the_server_adds() {
+async fn a_new_pod_has_the_defaults_of_the_server() {
     let client = cluster().client("default");
     let made = create_pod(&client, &pod("a")).await;
     let value = serde_json::to_value(&made).unwrap();

@@ -148,7 +148,7 @@ async fn a_strategic_patch_merges_lists_by_key() {
 }
 
 #[tokio::test]
-async fn an_apply_removes_what_it_no_longer_sends() {
+async fn an_apply_removes_fields_that_it_no_longer_sends() {
     let cluster = cluster();
     let client = cluster.client("default");
     let apply = async |manager: &str, force: bool, data: Value| {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_what_its_actions_break() {
+    fn a_file_is_a_template_if_its_actions_break_the_yaml() {
         for template in [
             "a: {{ .Values.a }}\n",
             "{{- if .Values.a }}\na: 1\n{{- end }}\n",

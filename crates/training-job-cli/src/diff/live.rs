@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_manifest_leaves_open_stays_as_it_is_in_the_cluster() {
+    fn unset_fields_of_a_manifest_keep_their_values_in_the_cluster() {
         let stored = json!({"spec": {"runPolicy": {"suspend": true}, "specs": {"Worker": {"replicas": 3}}}});
         let kept = |job: Value, stored: &Value| {
             let mut job = job;

@@ -162,7 +162,7 @@ async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_holds_a_part_says_so_and_since_when() {
+async fn a_job_with_a_part_of_its_pods_reports_since_when_it_waits() {
     let sim = with_quota(2, 0).await;
     sim.create(toy_job("job", &SMALL)).await;
     sim.advance(5).await;
@@ -176,7 +176,7 @@ async fn a_job_that_holds_a_part_says_so_and_since_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_without_a_service_says_so_and_has_no_pods() {
+async fn a_job_whose_service_is_refused_reports_it_and_gets_no_pods() {
     let sim = simulate(|_, _| Runs);
     sim.create(toy_job("other", &SMALL)).await;
     sim.advance(5).await;
@@ -203,7 +203,7 @@ async fn a_job_without_a_service_says_so_and_has_no_pods() {
 
 /// A pod that a finished job cannot delete keeps its devices.
 #[tokio::test(start_paused = true)]
-async fn a_finished_job_says_that_it_cannot_delete_its_pods() {
+async fn a_finished_job_reports_that_its_pods_cannot_be_deleted() {
     let sim = simulate(ends_well);
     sim.network
         .fail_next("delete", "pods", usize::MAX, Refused(403, "Forbidden"));
@@ -225,7 +225,7 @@ async fn a_finished_job_says_that_it_cannot_delete_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_is_not_asked_for_every_pod() {
+async fn a_server_that_does_not_respond_gets_no_call_for_each_pod() {
     let sim = simulate(ends_well);
     sim.network.fail_next("create", "pods", 1_000, Lost);
     sim.create(toy_job("job", &[("Scheduler", 1), ("Worker", 200)]))
@@ -325,7 +325,7 @@ async fn a_job_that_is_not_served_for_a_while_makes_no_storm() {
 
 /// The garbage collector does so while a job is being deleted and the watch has not said so yet.
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_as_soon_as_it_is_made_is_not_made_a_thousand_times() {
+async fn pods_that_are_deleted_at_once_are_created_with_a_backoff() {
     let sim = simulate(|_, _| Runs);
     sim.create(toy_job("job", &SMALL)).await;
     sim.advance(5).await;

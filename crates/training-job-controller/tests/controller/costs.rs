@@ -72,7 +72,7 @@ async fn a_quiet_cluster_costs_nothing_but_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_are_deleting_is_not_deleted_again() {
+async fn terminating_pods_are_not_deleted_again() {
     let sim = simulate(|_, _| NodeLost(100_000, 60));
     // With a common restart, the other pods would already be terminating.
     let alone = json!({"runPolicy": {"restartScope": "Replica"}});

@@ -6,7 +6,7 @@ use training_job_simulation::faults::PodFate::Runs;
 use crate::toys::{simulate, toy_job};
 
 #[tokio::test(start_paused = true)]
-async fn an_event_names_the_job_who_tells_of_it_and_when() {
+async fn an_event_has_its_job_source_and_time() {
     let sim = simulate(|_, _| Runs);
     sim.create(toy_job("job", &[("Worker", 2)])).await;
     let created = sim.stored("toyjobs", "job")["metadata"].clone();
@@ -38,7 +38,7 @@ async fn an_event_names_the_job_who_tells_of_it_and_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_a_warning() {
+async fn problems_are_warning_events() {
     let sim = simulate(|_, _| Runs);
     let mut job = toy_job("job", &[("Worker", 1)]);
     job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"] = json!([]);

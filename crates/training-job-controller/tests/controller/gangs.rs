@@ -20,7 +20,7 @@ fn groups(sim: &Simulation) -> Api<DynamicObject> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_note_on_a_group_stays_when_it_is_patched() {
+async fn a_patch_of_a_group_keeps_annotations_of_others() {
     let mut sim = Simulation::with_setup(Setup {
         gang_scheduler: Some(GangScheduler::Volcano),
         ..Setup::toyjobs(|name, attempt| match attempt {

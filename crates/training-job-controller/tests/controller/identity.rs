@@ -29,7 +29,7 @@ fn foreign_pod(name: &str) -> k8s_openapi::api::core::v1::Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_pod_is_left_alone_and_told_of_once() {
+async fn a_foreign_pod_is_not_changed_and_reported_once() {
     let sim = simulate(|_, _| Runs);
     sim.pods()
         .create(&PostParams::default(), &foreign_pod("job-worker-0"))
@@ -56,7 +56,7 @@ async fn a_foreign_pod_is_left_alone_and_told_of_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_under_an_old_name_waits_for_the_old_pods_and_says_so_if_it_takes_long() {
+async fn a_job_with_the_name_of_a_deleted_job_waits_for_its_pods_and_reports_long_waits() {
     let sim = simulate(|_, _| Runs);
     sim.create(toy_job("job", &SMALL)).await;
     sim.advance(5).await;
@@ -252,7 +252,7 @@ async fn two_clients_that_want_other_labels_do_not_fight_forever() {
 
 /// Objects of another operator have other labels. Their services must also select later pods.
 #[tokio::test(start_paused = true)]
-async fn what_another_operator_made_is_adopted() {
+async fn objects_of_another_operator_for_the_same_job_are_adopted() {
     let mut sim = simulate(|_, _| Runs);
     sim.create(toy_job("job", &SMALL)).await;
     sim.advance(10).await;
@@ -327,7 +327,7 @@ async fn what_another_operator_made_is_adopted() {
 
 /// An object that changes between the read and the patch is read again.
 #[tokio::test(start_paused = true)]
-async fn what_is_adopted_is_what_was_looked_at() {
+async fn an_adoption_names_the_uid_and_version_that_was_read() {
     let mut sim = simulate(|_, _| Runs);
     let one = json!({"runPolicy": {"restartScope": "Replica"}});
     sim.create(with_spec(toy_job("job", &SMALL), one)).await;
@@ -354,7 +354,7 @@ async fn what_is_adopted_is_what_was_looked_at() {
 
 /// The pod is released on purpose, and its name is taken: a restart could not replace it.
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_owner_is_taken_off_is_nobodys_and_restarts_nothing() {
+async fn a_pod_without_its_owner_reference_restarts_nothing() {
     for (scope, told) in [("Replica", "FailedCreatePod"), ("Job", "PodNotControlled")] {
         let sim = simulate(|_, _| Runs);
         sim.create(in_scope(scope)).await;

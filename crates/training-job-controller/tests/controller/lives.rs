@@ -234,7 +234,7 @@ async fn the_deadline_ends_a_job_that_hangs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stays_at_the_end_follows_the_clean_up_policy() {
+async fn the_clean_up_policy_decides_which_pods_remain() {
     for (policy, pods, services) in [("All", 0, 0), ("Running", 3, 3), ("None", 4, 4)] {
         let sim = simulate(|name, _| {
             if name.contains("server") {
@@ -257,7 +257,7 @@ async fn what_stays_at_the_end_follows_the_clean_up_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalid_job_fails_once_and_begins_when_it_is_mended() {
+async fn an_invalid_job_fails_once_and_starts_when_it_is_corrected() {
     let sim = simulate(|_, _| Succeeds(5));
     sim.create(toy_job("job", &[("Worker", -1)])).await;
     sim.advance(1).await;
@@ -381,7 +381,7 @@ async fn a_life_lived_again_is_the_same_to_the_byte() {
 /// A finished job has no active replicas, even if a user writes a count into its status. The operator corrects the
 /// status once.
 #[tokio::test(start_paused = true)]
-async fn what_somebody_counts_in_a_finished_job_is_put_right() {
+async fn edited_counts_of_a_finished_job_are_corrected() {
     for (code, policy) in [(0, "None"), (1, "None"), (0, "All"), (1, "Running")] {
         let sim = simulate(move |_, _| if code == 0 { Succeeds(5) } else { Fails(code, 5) });
         let job = toy_job("job", &SMALL);

@@ -53,7 +53,7 @@ async fn watches_are_cut_and_the_history_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_watch_is_told_410_for_an_hour() {
+async fn every_watch_gets_410_for_an_hour() {
     for code in [410, 404] {
         let sim = simulate(ends_well);
         sim.network
@@ -221,7 +221,7 @@ async fn pods_that_are_back_before_their_watch_is_are_not_tried_without_a_pause(
 
 /// The operator learns of its own write from the response, because the watch breaks while the write is in flight.
 #[tokio::test(start_paused = true)]
-async fn what_it_has_written_it_goes_on_from() {
+async fn a_new_operator_continues_from_the_stored_status() {
     let sim = simulate(|_, _| Runs);
     sim.create(toy_job("job", &SMALL)).await;
     sim.advance(10).await;

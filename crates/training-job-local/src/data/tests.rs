@@ -128,7 +128,7 @@ async fn nothing_that_was_answered_is_lost_by_sigkill() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_changes_until_there_is_room() {
+async fn changes_are_refused_while_the_disk_is_full() {
     let folder = folder("full");
     let mut objects = open(&folder).unwrap();
     objects.commit(&[entry("a", "1")]).unwrap();

@@ -96,7 +96,7 @@ fn all_errors_of_a_manifest_are_reported_at_once() {
 }
 
 #[test]
-fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their_line() {
+fn other_objects_and_duplicate_jobs_are_reported_with_their_lines() {
     let other = GOOD.replace("kind: ToyJob", "kind: PlayJob");
     let error = jobs().yaml(&other).unwrap_err();
     let expected = "<yaml>:2:1: kind: unknown kind \"PlayJob\"; use ToyJob";

@@ -85,7 +85,7 @@ fn worker_0_is_labeled() {
 }
 
 #[test]
-fn without_workers_there_is_no_job() {
+fn a_job_without_workers_is_invalid() {
     for roles in ["Worker=0", "Master=1 Worker=1"] {
         let mut w = PlanHarness::<JAXJob>::with(roles, "");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");

@@ -117,7 +117,7 @@ fn a_signal_restarts_the_whole_job_and_an_error_fails_it() {
 
 /// The container would run out of memory again.
 #[test]
-fn what_was_out_of_memory_is_not_restarted() {
+fn replicas_that_ran_out_of_memory_are_not_restarted() {
     let valid_job: MxJob = serde_json::from_value(dist()).unwrap();
     let valid = validate(&valid_job, &Settings::default()).unwrap();
     let role = &valid.topology.roles[0];
@@ -210,7 +210,7 @@ fn names_follow_from_the_uid() {
 
 /// The job has the status of the old operator, whose conditions had no status field.
 #[test]
-fn what_ended_under_the_old_operator_does_not_begin_again() {
+fn jobs_that_ended_under_the_old_operator_are_not_started_again() {
     for state in ["Succeeded", "Failed"] {
         let mut old = dist();
         old["status"] = json!({

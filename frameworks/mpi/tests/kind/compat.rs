@@ -26,6 +26,6 @@ const OPEN_MPI_5: &str = "its names are there, too: without them it runs all ran
 const DEFAULT: &str = "the API server makes requests of limits";
 
 #[test]
-fn renders_are_the_go_operators_but_where_we_say_so() {
+fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {
     assert_eq!(compare_renders::<MPIJob>(DIFFERENCES), 52);
 }

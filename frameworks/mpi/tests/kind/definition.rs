@@ -7,7 +7,7 @@ use training_job_testbed::PlanHarness;
 use training_job_testing::check_definition;
 
 #[test]
-fn it_takes_the_jobs_that_validate_takes() {
+fn the_definition_accepts_the_jobs_that_validate_accepts() {
     assert_eq!(
         check_definition::<MPIJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/mpi"),
         [""; 0]

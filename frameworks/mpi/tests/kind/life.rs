@@ -73,13 +73,13 @@ fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
 }
 
 #[test]
-fn it_starts_with_them_where_that_is_wanted() {
+fn the_launcher_starts_with_the_workers_if_requested() {
     let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", "launcherCreationPolicy: AtStartup");
     assert_eq!(w.reconcile().pod_names(), ["launcher", "worker-0", "worker-1"]);
 }
 
 #[test]
-fn a_worker_whose_number_is_not_written_is_none() {
+fn unset_replicas_of_workers_mean_none() {
     let mut w = PlanHarness::<MPIJob>::from_yaml(
         "{apiVersion: kubeflow.org/v1, kind: MPIJob, metadata: {name: job, namespace: team, uid: u}, spec: {mpiReplicaSpecs: {\
          Launcher: {template: {spec: {containers: [{name: a, image: i}]}}}, \
@@ -171,7 +171,7 @@ fn the_message_of_a_failure_under_never_names_an_mpijob() {
 
 /// Every intermediate plan is checked. A name must not be granted while a pod of another job may have it.
 #[test]
-fn the_role_never_names_a_pod_that_is_not_there() {
+fn the_role_names_existing_pods_only() {
     let mut w = harness("OnFailure", "3:OnFailure");
     let mut largest = 0;
     let mut check = |w: &mut PlanHarness<MPIJob>| {

@@ -147,7 +147,7 @@ fn a_job_waits_for_each_name_that_is_taken_and_nothing_refers_to_the_foreign_obj
 }
 
 #[test]
-fn an_account_that_the_template_names_is_bound_whoever_made_it() {
+fn the_service_account_of_the_template_gets_the_role_binding() {
     let mut story = suspended(&json!({"serviceAccountName": "mine"}));
     resume(&mut story);
     story.all_run().all_run();
@@ -158,7 +158,7 @@ fn an_account_that_the_template_names_is_bound_whoever_made_it() {
 
 /// The binding must be deleted when the job no longer controls the Role or the ServiceAccount.
 #[test]
-fn a_binding_goes_when_the_job_loses_what_it_names() {
+fn a_role_binding_is_deleted_when_the_job_no_longer_needs_it() {
     for lost in [ROLE, ACCOUNT] {
         let mut story = running();
         assert!(BINDING.is_own(&story));

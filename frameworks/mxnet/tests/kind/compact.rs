@@ -36,7 +36,7 @@ fn bytes(rendered: &Rendered) -> usize {
 }
 
 #[test]
-fn each_process_sees_what_it_sees_in_a_plain_job() {
+fn processes_of_a_compact_job_get_the_environment_of_a_plain_job() {
     let (plain, compact) = (render(100, "Plain"), render(100, "Compact"));
     let maps = config_maps(&compact.objects);
     assert_eq!((maps.len(), plain.objects.len()), (1, 0));
@@ -121,7 +121,7 @@ fn reasons(story: &Story<MXJob>) -> Vec<String> {
 }
 
 #[test]
-fn what_pods_refer_to_is_there_before_them_and_through_all_their_restarts() {
+fn the_config_map_exists_before_the_pods_and_through_all_restarts() {
     let mut story = story();
     story.all_run();
     let created = ["ConfigMap", "Service", "Pod"].map(|kind| format!("SuccessfulCreate{kind}"));
@@ -164,7 +164,7 @@ fn what_pods_refer_to_is_there_before_them_and_through_all_their_restarts() {
 
 /// The operator must not create pods that would need its own ConfigMap.
 #[test]
-fn a_config_map_of_somebody_else_is_not_touched() {
+fn a_foreign_config_map_is_not_changed() {
     let name = map_of(&story(), "spirals-worker-0");
     let mut story = story();
     let theirs = name.clone();

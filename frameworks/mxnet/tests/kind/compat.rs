@@ -149,7 +149,7 @@ const CLASH: &str = "#36: somebody else's pod job-worker-0 is there, and stopped
 const MODE: &str = "the CRD refuses it; read from a file, a missing mode is MXTrain";
 
 #[test]
-fn renders_are_the_go_operators_but_where_we_say_so() {
+fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {
     let compared = compare_renders::<MXJob>(DIFFERENCES);
     assert!(compared > 250, "only {compared} objects were compared");
 }

@@ -9,7 +9,7 @@ use training_job_testing::check_definition;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 #[test]
-fn it_takes_the_jobs_that_validate_takes() {
+fn the_definition_accepts_the_jobs_that_validate_accepts() {
     assert_eq!(check_definition::<MXJob>(HERE, "../../examples/mxnet"), [""; 0]);
     assert_eq!(
         check_definition::<MXJob>(HERE, "../../operator/tests/cases"),
@@ -20,7 +20,7 @@ fn it_takes_the_jobs_that_validate_takes() {
 
 /// Except for files that are not YAML, because they contain no jobs.
 #[test]
-fn it_rejects_jobs_with_the_messages_of_validate() {
+fn the_definition_rejects_jobs_with_the_messages_of_validate() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("invalid");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

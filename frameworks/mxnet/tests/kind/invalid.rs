@@ -7,7 +7,7 @@ use training_job::{Settings, validate};
 use training_job_mxnet::MXJob;
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_remedy() {
+fn every_error_has_its_path_and_remedy() {
     insta::glob!("..", "invalid/*.yaml", |path| {
         let text = fs::read_to_string(path).unwrap();
         let told = match serde_saphyr::from_str::<MXJob>(&text) {

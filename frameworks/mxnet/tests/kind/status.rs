@@ -46,7 +46,7 @@ fn jobs_of_the_stand_alone_operator_have_their_replicas_under_its_name_too() {
 }
 
 #[test]
-fn what_the_stand_alone_operator_wrote_is_not_read() {
+fn the_status_of_the_stand_alone_operator_is_ignored() {
     for odd in [
         json!({"Worker": {"active": 9}}),
         json!([1]),
@@ -78,7 +78,7 @@ fn no_status_keeps_a_file_from_being_used() {
 }
 
 #[test]
-fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators() {
+fn jobs_of_older_versions_get_the_rules_of_the_stand_alone_operator() {
     let kind = Kind::of::<MXJob>();
     let filled = |version: &str, spec: Value| {
         let checked = check(&kind, &job(version, spec, json!({})));

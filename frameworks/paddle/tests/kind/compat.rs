@@ -13,7 +13,7 @@ const DIFFERENCES: &[Difference<'_>] = &[
 const TWICE: &str = "a variable that the user sets with the operator's stays twice there";
 
 #[test]
-fn renders_are_the_go_operators_but_where_we_say_so() {
+fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {
     let compared = compare_renders::<PaddleJob>(DIFFERENCES);
     assert_eq!(compared, 53);
 }

@@ -123,7 +123,7 @@ fn servers_without_workers_are_warned_of() {
 }
 
 #[test]
-fn without_replicas_there_is_no_job() {
+fn a_job_without_replicas_is_invalid() {
     for roles in ["Worker=0", "Master=0 Worker=0", "Chief=1"] {
         let mut w = PlanHarness::<PaddleJob>::with(roles, "");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");

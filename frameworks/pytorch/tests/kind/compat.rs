@@ -56,7 +56,7 @@ const ADDED_VARIABLES: [&str; 5] = [
 ];
 
 #[test]
-fn renders_are_the_go_operators_but_where_we_say_so() {
+fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {
     let mut differences = DIFFERENCES.to_vec();
     let added = ADDED_VARIABLES.map(|scenario| (scenario, "pods.job-worker-*.env", "variables are added"));
     differences.extend(added);

@@ -4,7 +4,7 @@ use training_job_pytorch::PyTorchJob;
 use training_job_testing::check_definition;
 
 #[test]
-fn it_takes_the_jobs_that_validate_takes() {
+fn the_definition_accepts_the_jobs_that_validate_accepts() {
     assert_eq!(
         check_definition::<PyTorchJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/pytorch"),
         [""; 0]
@@ -12,7 +12,7 @@ fn it_takes_the_jobs_that_validate_takes() {
 }
 
 #[test]
-fn it_rejects_the_jobs_that_validate_rejects() {
+fn the_definition_rejects_the_jobs_that_validate_rejects() {
     assert_eq!(
         check_definition::<PyTorchJob>(env!("CARGO_MANIFEST_DIR"), "tests/invalid"),
         [""; 0]

@@ -4,7 +4,7 @@ use training_job_tensorflow::TFJob;
 use training_job_testing::check_definition;
 
 #[test]
-fn it_takes_the_jobs_that_validate_takes() {
+fn the_definition_accepts_the_jobs_that_validate_accepts() {
     assert_eq!(
         check_definition::<TFJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/tensorflow"),
         [""; 0]
@@ -12,7 +12,7 @@ fn it_takes_the_jobs_that_validate_takes() {
 }
 
 #[test]
-fn it_takes_every_role() {
+fn the_definition_accepts_every_role() {
     assert_eq!(
         check_definition::<TFJob>(env!("CARGO_MANIFEST_DIR"), "../../operator/tests/tensorflow"),
         [""; 0]

@@ -26,7 +26,7 @@ const DIFFERENCES: &[Difference<'_>] = &[
 const PULL: &str = "recordings have no value that the API server would fill in; the job has it";
 
 #[test]
-fn renders_are_the_go_operators_but_where_we_say_so() {
+fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {
     let compared = compare_renders::<XGBoostJob>(DIFFERENCES);
     assert_eq!(
         compared,

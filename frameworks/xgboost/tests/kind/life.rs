@@ -95,7 +95,7 @@ fn the_message_of_a_failure_names_an_xgboostjob() {
 
 /// The Go operator deletes the pod to restart it, and sets the job to Failed in the same reconcile.
 #[test]
-fn on_failure_is_no_failure() {
+fn restart_policy_on_failure_restarts_a_failed_replica() {
     let mut w = started("Master=1:OnFailure Worker=1:OnFailure");
     w.pod("worker-0").evicted();
     w.reconcile().finish_deletions().reconcile();
@@ -113,7 +113,7 @@ fn a_lone_master_restarts_alone() {
 }
 
 #[test]
-fn without_a_master_there_is_no_job() {
+fn a_job_without_a_master_is_invalid() {
     for roles in ["Worker=1", "Master=0 Worker=2", "Master=2"] {
         let mut w = PlanHarness::<XGBoostJob>::with(roles, "runPolicy: {}");
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");

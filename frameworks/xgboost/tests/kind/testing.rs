@@ -31,7 +31,7 @@ fn a_folder_without_jobs_is_an_error() {
 }
 
 #[test]
-fn what_is_missing_or_stale_is_named() {
+fn missing_and_stale_snapshots_are_named() {
     for (name, committed) in [
         ("missing", &[][..]),
         ("stale", &[("job.snap", "---\nsource: any\n---\nold\n")]),

@@ -13,7 +13,7 @@ use super::{api, operator};
 /// messages of the API server, and `validate` marks errors that only `validate` reports. For accepted jobs,
 /// `operator` is the resulting condition.
 #[tokio::test]
-async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
+async fn the_api_server_refuses_invalid_jobs_in_the_words_of_validate() {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace("bad").await;

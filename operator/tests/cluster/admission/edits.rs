@@ -63,7 +63,7 @@ async fn a_queue_once_set_stays_and_all_else_may_change() {
 
 /// The field can neither be added nor removed, except with its default value.
 #[tokio::test]
-async fn a_layout_stays_as_it_was_when_the_job_was_made() {
+async fn the_layout_of_a_job_is_immutable() {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace("layouts").await;

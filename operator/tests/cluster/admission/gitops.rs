@@ -134,7 +134,7 @@ async fn tools(name: &str) -> Vec<Tool<'static>> {
 }
 
 #[tokio::test]
-async fn an_unset_number_of_replicas_is_stored_as_one_and_is_no_difference() {
+async fn an_unset_number_of_replicas_is_stored_as_one_without_a_difference() {
     for tool in tools("unset").await {
         for (kind, field, role, container) in KINDS {
             for unset in [Value::Null, json!("null")] {
@@ -155,7 +155,7 @@ async fn an_unset_number_of_replicas_is_stored_as_one_and_is_no_difference() {
 }
 
 #[tokio::test]
-async fn what_was_scaled_stays_unless_the_manifest_says_otherwise() {
+async fn a_scaled_number_stays_unless_the_manifest_sets_it() {
     for tool in tools("scaled").await {
         for (kind, field, role, container) in KINDS.into_iter().filter(|(_, _, role, _)| *role == "Worker") {
             let unset = job(kind, "scaled", field, container, &[(role, Value::Null)]);
@@ -248,7 +248,7 @@ async fn pods_of_a_job_that_is_applied_again_stay_and_its_last_ones_decide() {
 
 /// First the definitions of the Go operator with jobs, then our definitions.
 #[tokio::test]
-async fn a_stored_job_without_a_number_is_one_of_one_under_new_definitions() {
+async fn a_stored_job_without_a_number_has_one_replica_under_new_definitions() {
     let cluster = ControlPlane::start(Options::default()).await;
     let theirs = module().join("manifests/base/crds");
     let files = [

@@ -8,7 +8,7 @@ use super::api;
 
 /// The check is strict: unknown fields are errors.
 #[tokio::test]
-async fn what_validate_takes_the_api_server_takes_in_every_version() {
+async fn the_api_server_accepts_valid_jobs_in_every_version() {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace("good").await;

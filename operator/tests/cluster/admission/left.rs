@@ -174,16 +174,16 @@ async fn crds_apply_over(definition: Value, stored: &str, flags: &[&str]) {
 }
 
 #[tokio::test]
-async fn client_side_over_what_is_stored_as_v1beta1() {
+async fn client_side_apply_over_a_job_stored_as_v1beta1() {
     crds_apply_over(left("v1beta1"), "v1beta1", &[]).await;
 }
 
 #[tokio::test]
-async fn server_side_over_what_is_stored_as_v1() {
+async fn server_side_apply_over_a_job_stored_as_v1() {
     crds_apply_over(left("v1"), "v1", &["--server-side", "--force-conflicts"]).await;
 }
 
 #[tokio::test]
-async fn client_side_over_what_was_stored_long_ago() {
+async fn client_side_apply_over_a_job_of_an_old_operator() {
     crds_apply_over(left_long_ago("v1"), "v1", &[]).await;
 }

@@ -156,7 +156,7 @@ fn loose() -> String {
 }
 
 #[tokio::test]
-async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
+async fn each_invalid_job_gets_one_condition_and_one_event_and_runs_when_corrected() {
     let cluster = ControlPlane::start(Options::default()).await;
     let apply = ["apply", "--server-side", "-f", "-"];
     cluster.kubectl_with_input(&apply, &loose()).await.success();

@@ -347,7 +347,7 @@ fn openssl(directory: &Path, arguments: &str) {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_sent_as_it_is() {
+async fn a_client_certificate_is_sent_unchanged() {
     let directory = std::env::temp_dir().join(format!("client-certificates-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     let make = |arguments: &str| openssl(&directory, arguments);

@@ -136,7 +136,7 @@ async fn cells_with(stage: &Stage, job: &str, value: &str) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn the_table_says_why_a_job_waits_and_why_it_failed() {
+async fn the_table_has_the_reasons_of_waiting_and_failed_jobs() {
     let stage = Stage::new("kubectl-waits").await;
     let quota = ["create", "quota", "none", "--hard=pods=0"];
     stage.run(&quota).await;

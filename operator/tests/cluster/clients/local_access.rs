@@ -13,7 +13,7 @@ const CONNECTIONS: usize = 300;
 const BEFORE_THE_HANDSHAKE_IS_DUE: Duration = Duration::from_secs(8);
 
 #[tokio::test]
-async fn a_client_without_the_token_gets_nothing_and_keeps_nobody_away() {
+async fn a_client_without_the_token_is_refused_and_blocks_no_other() {
     let local = Local::start("local-access").await;
     let server = [
         "config",

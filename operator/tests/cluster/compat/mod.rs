@@ -35,7 +35,7 @@ fn recorded() -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_scope_replica_all_is_as_recorded_but_what_has_a_reason() {
+async fn with_scope_replica_only_listed_differences_from_the_recordings_exist() {
     play_all(Scope::Replica).await;
 }
 
@@ -45,12 +45,12 @@ async fn with_the_default_scope_only_restarts_differ_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_volcano_groups_are_as_recorded_but_what_has_a_reason() {
+async fn with_volcano_only_listed_differences_from_the_recordings_exist() {
     play_all(Scope::Volcano).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_coscheduling_groups_are_as_recorded_but_what_has_a_reason() {
+async fn with_coscheduling_only_listed_differences_from_the_recordings_exist() {
     play_all(Scope::Coscheduling).await;
 }
 

@@ -283,7 +283,7 @@ fn of_failed_job<'m>(type_: &'m str, reason: &str, message: &'m str) -> (&'m str
 pub(crate) const MORE: &str = "<more>";
 
 #[test]
-fn an_event_tells_of_each_object() {
+fn each_object_has_an_event() {
     let mut value = json!({
         "type": "Normal", "reason": "R", "source": {"component": "mxjob-controller"},
         "involvedObject": {"kind": "MXJob", "name": "j"}, "message": "Created pods: a, b and 3 more",

@@ -61,7 +61,7 @@ fn all_scenarios_are_played_with_the_flags_of_their_profile() {
 }
 
 #[test]
-fn every_reason_is_told_to_users() {
+fn every_reason_is_documented() {
     let text = fs::read_to_string(repository().join("docs/users/differences.md")).unwrap();
     let lines = text.lines().filter_map(|line| line.strip_prefix("| "));
     let heads: BTreeSet<_> = lines.filter_map(|line| line.split(" | ").next()).collect();

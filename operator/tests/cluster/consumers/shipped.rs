@@ -28,7 +28,7 @@ fn expect_checks(config: &Value) {
 }
 
 #[tokio::test]
-async fn health_checks_join_what_argo_cd_is_configured_with() {
+async fn health_checks_are_added_to_the_configuration_of_argo_cd() {
     let plane = ControlPlane::shared().await;
     let namespace = plane.namespace("argocd").await;
     let config = json!({

@@ -95,7 +95,7 @@ async fn a_compact_job_of_n_replicas_costs_n_calls_and_a_few() {
 }
 
 #[tokio::test]
-async fn a_job_whose_pods_run_later_costs_one_status_more() {
+async fn pods_that_run_late_cost_one_status_write_more() {
     let stage = stage("late").await.without_nodes();
     let operator = stage.operator();
     for replicas in [1, 4, 20] {

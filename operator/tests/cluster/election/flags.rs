@@ -30,7 +30,7 @@ async fn ends(flags: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_told_and_has_a_code() {
+async fn invalid_flags_are_reported_with_an_exit_code() {
     let usage: [(&[&str], &str); 8] = [
         (
             &["--enable-scheme=MXJob,PyJob"],
@@ -293,7 +293,7 @@ async fn settings_of_single_kinds_show_in_their_pods() {
 
 /// The variables that deployments of older operators set.
 #[tokio::test]
-async fn some_variables_stand_behind_flags_and_before_what_is_found() {
+async fn flags_take_precedence_over_variables_and_variables_over_detected_values() {
     // It takes precedence over KUBECONFIG, which each program of a test has.
     let (code, text) = ends(&[], &[("USE_KUBE_CONFIG", "/nowhere/at-all")]).await;
     assert!(code == 1 && text.contains("/nowhere/at-all"), "{code}\n{text}");

@@ -97,7 +97,7 @@ async fn the_next_process_of_a_pod_takes_its_own_lease_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
+async fn a_leader_that_was_stopped_and_continues_writes_nothing_and_stands_by() {
     let Election { stage, leader, other } = Election::start("stopped").await;
     stage.create(job("a", 2)).await;
     let pods = stage.until_all_run("a", 2).await;
@@ -170,7 +170,7 @@ async fn a_leader_that_is_cut_off_gives_up_and_comes_back_to_stand_by() {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
+async fn a_leader_releases_the_lease_on_sigterm() {
     let Election { stage, leader, other } = Election::start("asked").await;
     stage.create(job("a", 2)).await;
     let pods = stage.until_all_run("a", 2).await;

@@ -10,7 +10,7 @@ use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
 
 #[tokio::test]
-async fn it_is_ready_when_it_knows_all() {
+async fn the_operator_is_ready_when_all_lists_are_complete() {
     let stage = Stage::of(control_plane().await, "ready").await;
     let held = stage.proxy.fault(On::call("list", "services"), Fault::Held);
     let operator = stage.operator();

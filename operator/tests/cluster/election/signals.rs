@@ -7,7 +7,7 @@ use crate::rig::jobs::job;
 use crate::rig::stage::Stage;
 
 #[tokio::test]
-async fn a_signal_lets_it_finish_what_is_under_way() {
+async fn a_signal_lets_the_operator_finish_reconciles_in_progress() {
     for (name, signal) in [("term", Signal::TERM), ("int", Signal::INT)] {
         let stage = Stage::of(control_plane().await, name).await;
         let held = stage.proxy.fault(On::call("create", "pods"), Fault::Held);

@@ -92,7 +92,7 @@ async fn jobs_that_a_quota_refuses_begin_in_order_when_others_end() {
 }
 
 #[tokio::test]
-async fn pods_that_policy_denies_are_told_and_come_when_it_allows_them() {
+async fn pods_denied_by_a_policy_are_reported_and_created_once_allowed() {
     let stage = Stage::new("policy").await;
     let limits: Api<LimitRange> = Api::namespaced(stage.cluster.client(), &stage.namespace);
     let limit = json!({"metadata": {"name": "small"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}});

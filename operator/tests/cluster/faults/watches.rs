@@ -13,7 +13,7 @@ use crate::rig::stage::Stage;
 const RESOURCES: [&str; 3] = ["mxjobs", "pods", "services"];
 
 #[tokio::test]
-async fn a_watch_that_ends_goes_on_where_it_was() {
+async fn a_watch_that_ends_continues_from_its_version() {
     let stage = Stage::new("watch-ends").await;
     let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
     for resource in RESOURCES {
@@ -54,7 +54,7 @@ async fn a_watch_that_ends_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_told_410_lists_once_for_each_time() {
+async fn a_watch_lists_once_after_each_410() {
     let stage = Stage::new("watch-expires").await;
     let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
     for resource in RESOURCES {

@@ -104,7 +104,7 @@ impl Tenant<'_> {
 }
 
 #[tokio::test]
-async fn who_may_create_mpijobs_gets_no_rights_of_others() {
+async fn the_right_to_create_mpijobs_grants_no_other_rights() {
     let cluster = &cluster().await;
     let namespace = cluster.namespace("rights").await;
     let objects = build(cluster, "namespaced", &["mpi"], &namespace).await;

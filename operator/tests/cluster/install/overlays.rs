@@ -76,7 +76,7 @@ async fn roles_are_plain() {
 
 /// The permissions that MPIJobs need are opt-in.
 #[tokio::test]
-async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
+async fn the_mpi_component_adds_only_the_permissions_of_mpijobs() {
     let cluster = ControlPlane::shared().await;
     for (overlay, kind) in [("standalone", "ClusterRole"), ("namespaced", "Role")] {
         let [without, with] =

@@ -35,7 +35,7 @@ async fn installed(cluster: &ControlPlane) -> String {
 }
 
 #[tokio::test]
-async fn what_is_removed_leaves_the_namespace_the_definitions_and_the_jobs() {
+async fn a_removal_keeps_the_namespace_the_definitions_and_the_jobs() {
     let cluster = &ControlPlane::start(Options::default()).await;
     let install = commands("`namespaced` |", "`--force-conflicts` makes");
     run(cluster, &install).await;

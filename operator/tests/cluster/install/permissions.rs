@@ -74,7 +74,7 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
 }
 
 #[tokio::test]
-async fn what_is_granted_is_what_is_used() {
+async fn the_granted_permissions_are_those_used() {
     let cluster = &cluster().await;
     let namespace = cluster.namespace("install").await;
     let objects = build(cluster, "standalone", &["mpi", "mlkube"], &namespace).await;

@@ -11,7 +11,7 @@ use training_operator_testing::program::{Run, run, run_with_input};
 const FILE: &str = "examples/mxnet/train.yaml";
 
 #[tokio::test]
-async fn what_runs_is_compared_with_what_is_to_be() {
+async fn a_running_job_is_compared_with_its_manifest() {
     let cluster = ControlPlane::of_default_kinds().await;
     let namespace = cluster.namespace("diff").await;
     let kubeconfig = cluster.kubeconfig_in(&namespace);
@@ -136,7 +136,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
 
 /// A PodGroup, a service account with its Role, and the image of a remote shell depend on the operator's flags.
 #[tokio::test]
-async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
+async fn a_running_job_is_compared_with_the_flags_of_its_operator() {
     const FILE: &str = "examples/mpi/train.yaml";
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
@@ -196,7 +196,7 @@ async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_asked_is_named() {
+fn an_unreachable_cluster_is_named() {
     let missing = run(&["diff", "--cluster", FILE, "--kubeconfig", "/nonexistent"]);
     assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("--kubeconfig"), "{missing:?}");

@@ -89,7 +89,7 @@ where
 }
 
 #[tokio::test]
-async fn an_operator_makes_what_render_prints() {
+async fn an_operator_creates_the_objects_that_render_prints() {
     // The operator of this control plane serves all namespaces.
     let cluster = &ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;

@@ -8,7 +8,7 @@ use training_job_testbed::cluster::{Audit, ControlPlane, Options};
 use super::objects::config_map;
 
 #[tokio::test]
-async fn it_has_exactly_the_calls_of_a_user() {
+async fn the_audit_log_has_exactly_the_calls_of_a_user() {
     let audit = Some(Audit::Of(vec!["admin".to_owned()]));
     let cluster = ControlPlane::start(Options {
         audit,

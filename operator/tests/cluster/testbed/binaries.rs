@@ -8,7 +8,7 @@ use training_job_testbed::cluster::Binaries;
 use super::child;
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_binaries_are_named() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("assets");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

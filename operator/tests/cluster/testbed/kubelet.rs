@@ -57,7 +57,7 @@ async fn a_pod_lives_and_fails() {
 }
 
 #[tokio::test]
-async fn a_bound_pod_is_gone_when_its_kubelet_says_so() {
+async fn a_bound_pod_is_removed_when_its_kubelet_confirms() {
     let cluster = ControlPlane::shared().await;
     let namespace = cluster.namespace("deletion").await;
     let kubelet = cluster.kubelet(&namespace).await;

@@ -7,7 +7,7 @@ fn shell(script: &str) -> Program {
 }
 
 #[tokio::test]
-async fn all_that_a_program_says_is_kept() {
+async fn the_whole_output_of_a_program_is_kept() {
     let cluster = ControlPlane::shared().await;
     let program =
         cluster.spawn(shell("echo $WORD $(pwd); echo two >&2; printf half; exit 3").env("WORD", "one"));
@@ -39,7 +39,7 @@ async fn signals_are_the_programs_own() {
 }
 
 #[tokio::test]
-async fn a_program_is_the_administrator_unless_it_is_told_otherwise() {
+async fn a_program_is_the_administrator_by_default() {
     let cluster = ControlPlane::shared().await;
     let program = cluster.spawn(shell("echo $KUBECONFIG"));
     let line = program.wait_for_line("/").await;

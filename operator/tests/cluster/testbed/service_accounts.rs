@@ -6,7 +6,7 @@ use kube::api::{Api, ListParams};
 use training_job_testbed::cluster::ControlPlane;
 
 #[tokio::test]
-async fn a_service_account_may_do_what_its_roles_say() {
+async fn a_service_account_has_the_permissions_of_its_roles() {
     let cluster = ControlPlane::shared().await;
     let namespace = cluster.namespace("accounts").await;
     let run = async |arguments: &[&str]| {
@@ -42,7 +42,7 @@ async fn a_service_account_may_do_what_its_roles_say() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_has_the_namespace_that_is_asked_for() {
+async fn a_kubeconfig_has_the_requested_namespace() {
     let cluster = ControlPlane::shared().await;
     let namespace = cluster.namespace("context").await;
     let client = cluster.client_of(&cluster.kubeconfig_in(&namespace)).await;

@@ -9,7 +9,7 @@ use super::objects::config_map;
 
 /// Absence must not be reported before the first list is complete.
 #[tokio::test]
-async fn what_is_there_is_not_absent() {
+async fn an_existing_object_is_not_absent() {
     let cluster = ControlPlane::shared().await;
     let namespace = cluster.namespace("waiting").await;
     config_map(cluster.client(), &namespace, "one", None).await;

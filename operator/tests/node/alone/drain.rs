@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::times;
 
 #[tokio::test]
-async fn a_drained_training_goes_on_elsewhere() {
+async fn a_drained_training_continues_on_another_node() {
     let job = with_env(with_env(example("mxnet/train"), "STEPS", "3000"), "PAUSE", "0.2");
     let stage = Stage::new("drained").await;
     stage.create(&job).await;

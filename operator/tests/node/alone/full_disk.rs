@@ -22,7 +22,7 @@ async fn has_pressure(pressure: &str) {
 /// The folder of a node's pods is a disk of its own, and small. The first attempt fills it and leaves a mark, with which
 /// later attempts do not.
 #[tokio::test]
-async fn the_pod_that_fills_a_disk_is_evicted_and_the_job_goes_on() {
+async fn a_pod_that_fills_a_disk_is_evicted_and_the_job_continues() {
     let stage = Stage::new("disk").await;
     let mut job = small("disk");
     let folder = stage.plane.directory().join("disk");

@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 6, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_valid_or_there_is_a_reason(
+    fn converted_jobs_are_valid_or_have_a_reason(
         mut jobs in prop::collection::vec(job(), 24..48),
         lossy in any::<bool>(),
     ) {

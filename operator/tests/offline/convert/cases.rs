@@ -59,7 +59,7 @@ fn each_shape_becomes_todays_and_stays_so() {
 }
 
 #[test]
-fn what_today_has_not_is_left_out_only_when_asked() {
+fn unsupported_fields_are_dropped_only_on_request() {
     let refused = convert("lossy.yaml", &[]);
     assert_eq!((refused.code, &*refused.stdout), (Some(1), ""));
     let lossy = convert("lossy.yaml", &["--lossy"]);
@@ -68,7 +68,7 @@ fn what_today_has_not_is_left_out_only_when_asked() {
 }
 
 #[test]
-fn fields_that_no_kind_has_are_left_out_only_when_asked() {
+fn unknown_fields_are_dropped_only_on_request() {
     let job = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  odd: 1\n  mpiReplicaSpecs:\n    \
                Launcher: &r\n      template:\n        spec:\n          imagePullPolicy: Always\n          \
                containers: [{name: mpi, image: x, securityContext: {fsGroup: 1}}]\n    Worker: *r\n";
@@ -172,7 +172,7 @@ fn samples_of_the_paddle_operator_are_named() {
 }
 
 #[test]
-fn a_field_that_says_nothing_is_named_when_it_goes() {
+fn a_dropped_field_without_effect_is_named() {
     let template = "{spec: {containers: [{name: pytorch, image: x}]}}";
     let mpi = "apiVersion: kubeflow.org/v1alpha1\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  template: ";
     let pytorch = "apiVersion: kubeflow.org/v1alpha1\nkind: PyTorchJob\nmetadata: {name: a}\nspec:\n  replicaSpecs:\n  - template: ";
@@ -221,7 +221,7 @@ fn a_field_that_says_nothing_is_named_when_it_goes() {
 }
 
 #[test]
-fn what_only_other_operators_do_is_named() {
+fn features_of_other_operators_are_named() {
     let refused = convert("foreign.yaml", &[]);
     assert_eq!((refused.code, &*refused.stdout), (Some(1), ""));
     insta::assert_snapshot!(refused.stderr);
@@ -235,7 +235,7 @@ fn a_job_that_may_mean_anything_is_refused() {
 }
 
 #[test]
-fn bad_yaml_and_files_that_are_not_there_are_told_of() {
+fn bad_yaml_and_missing_files_are_reported() {
     let bad = run_with_input(&["convert", "-"], b"a: 1\n---\nb: 1\nb: 2\n");
     assert_eq!((bad.code, &*bad.stdout), (Some(2), ""));
     assert_eq!(
@@ -306,7 +306,7 @@ fn validate_names_the_command_for_each_version_before_todays() {
 }
 
 #[test]
-fn validate_and_render_name_the_command_for_what_is_not_served() {
+fn validate_and_render_name_convert_for_versions_that_are_not_served() {
     let file = format!("{CASES}/v1alpha1.yaml");
     for command in ["validate", "render"] {
         let run = run(&[command, &file]);

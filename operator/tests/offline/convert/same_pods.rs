@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn jobs_of_the_first_version_get_what_it_made(jobs in prop::collection::vec(listed(), 1..12)) {
+    fn jobs_of_the_first_version_keep_their_environment(jobs in prop::collection::vec(listed(), 1..12)) {
         for (old, new) in jobs.iter().zip(convert(&jobs)) {
             expect_first_version(old, &children(&new));
         }

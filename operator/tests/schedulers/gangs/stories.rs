@@ -236,7 +236,7 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
 /// The first scenario without gangs: three nodes for six pods have some pods of both jobs. An incomplete job reports
 /// it after five minutes, for which the test does not wait.
 #[tokio::test]
-async fn without_a_gang_scheduler_each_of_two_jobs_holds_what_the_other_needs() {
+async fn without_a_gang_scheduler_two_jobs_block_each_other() {
     let gangs = Gangs::shared(Scheduler::Coscheduling).await;
     let _alone = gangs.alone().await;
     let _scheduler = built::kube_scheduler(&gangs.plane);

@@ -35,7 +35,7 @@ async fn of_two_jobs_in_a_queue_for_one_the_other_has_no_pod_on_free_nodes() {
 }
 
 #[tokio::test]
-async fn a_job_whose_queue_is_not_there_says_so_and_runs_when_it_comes() {
+async fn a_job_without_its_queue_reports_it_and_runs_once_it_exists() {
     let gangs = Gangs::shared(Scheduler::Volcano).await;
     let _alone = gangs.alone().await;
     let stage = Stage::with_gangs(gangs, Scheduler::Volcano, (PYTORCH, Operators::Stay), (1, 4)).await;

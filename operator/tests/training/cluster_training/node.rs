@@ -66,7 +66,7 @@ async fn a_node_has_its_name_alone() {
 }
 
 #[tokio::test]
-async fn a_node_beside_a_scheduler_takes_what_it_is_given() {
+async fn a_node_beside_a_scheduler_runs_only_its_own_pods() {
     let plane = shared().await;
     let namespace = plane.namespace("given").await;
     let agent = plane.spawn(node(plane, "local-given", &namespace).args(["--no-bind"]));

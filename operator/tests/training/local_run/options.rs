@@ -30,7 +30,7 @@ fn kept_logs_are_files() {
 }
 
 #[test]
-fn why_shows_what_differs_from_a_cluster() {
+fn option_why_lists_the_differences_from_a_cluster() {
     let _trial = Trial::new();
     let mut run = train(&examples());
     run.arg("--why").arg(examples().join("train.yaml"));
@@ -55,7 +55,7 @@ fn why_shows_what_differs_from_a_cluster() {
 }
 
 #[test]
-fn without_why_nothing_is_said_of_it() {
+fn without_why_no_differences_are_listed() {
     let trial = Trial::new();
     let ended = trial.run(&Manifest::shell("quiet", 1, "exit 0")).end();
     assert_eq!(ended.all(&[" ? "]), [""; 0]);
@@ -77,7 +77,7 @@ fn the_working_directory_is_the_manifests_or_the_given_one() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named() {
+fn a_missing_directory_is_named() {
     let trial = Trial::new();
     let file = trial.write(&Manifest::shell("nowhere", 1, "echo never"));
     for option in ["--workdir", "--venv", "--path"] {

@@ -20,7 +20,7 @@ fn two_operators_do_not_disturb_each_other() {
 }
 
 #[test]
-fn two_jobs_of_one_run_are_told_apart() {
+fn lines_of_two_jobs_of_one_run_have_their_names() {
     let trial = Trial::of_jobs(2);
     let files = ["north", "south"].map(|name| trial.write(&Manifest::example("train.yaml").named(name)));
     let ended = Run::start(train(&examples()).args(files)).end();

@@ -52,7 +52,7 @@ fn a_second_ctrl_c_kills_at_once() {
 
 /// One signal is sufficient. The end takes the grace period.
 #[test]
-fn what_ignores_the_request_is_killed_after_the_grace() {
+fn processes_that_ignore_sigterm_are_killed_after_the_grace_period() {
     let trial = Trial::new();
     let mut run = trial.run(&Manifest::shell("stubborn", 1, STUBBORN));
     for _ in 0..2 {

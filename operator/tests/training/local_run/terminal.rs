@@ -245,7 +245,7 @@ fn ctrl_c_leaves_no_part_of_the_table() {
 
 /// `2> errors.txt` redirects the warnings, not the view.
 #[test]
-fn errors_in_a_file_leave_the_view_as_it_is() {
+fn errors_in_a_file_do_not_change_the_view() {
     let trial = Trial::new();
     let ended = on_terminal_with(&trial, (40, 100), &[], SCRIPT, "2>/dev/null");
     expect_shown(&ended);

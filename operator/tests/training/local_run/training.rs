@@ -103,7 +103,7 @@ print(config['task']['type'], config['task']['index'], len({w['url'] for w in co
 
 /// Each container's lines begin with its name, and the job ends with its main container.
 #[test]
-fn lines_of_several_containers_are_told_apart() {
+fn lines_of_several_containers_have_their_names() {
     let trial = Trial::new();
     let beside = json!({"name": "beside", "image": "none", "command": ["sh", "-c", "echo hello"]});
     let job = Manifest::shell("pair", 1, "echo hello").each_role(|role| {

@@ -17,7 +17,7 @@ fn spec(script: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_running_pod_sees_what_becomes_of_its_files() {
+async fn a_running_pod_sees_changes_of_its_mounted_files() {
     let mut bench = Bench::with(NodeConfig::default(), |api| {
         api.config_map("config", "hosts", "one")
     });

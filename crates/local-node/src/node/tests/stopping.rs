@@ -153,7 +153,7 @@ async fn a_deadline_ends_a_pod() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_agent_ran_is_lost() {
+async fn pods_of_an_earlier_agent_are_lost() {
     let bench = Bench::with(NodeConfig::default(), |api| {
         let mut spec = script("Always", "true");
         spec["nodeName"] = json!("local");

@@ -144,7 +144,7 @@ fn policies() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn the_rule_is_what_the_plan_does(
+    fn the_explained_rule_agrees_with_the_plan(
         replicas in prop::collection::vec(0_u32..5, 6),
         policies in prop::collection::vec(policies(), 1..4),
         operator in prop::sample::select(vec![None, Some("All"), Some("Any")]),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changes_of_other_jobs_are_no_message() {
+    async fn changes_of_other_jobs_send_no_message() {
         let changes = [
             Some("ml/MXJob/other"),
             Some("ml/MxJob/train"),

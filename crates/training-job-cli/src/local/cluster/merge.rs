@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_kubeconfig_stays_as_it_is() {
+    fn a_file_that_is_not_a_kubeconfig_is_not_changed() {
         let folder = std::env::temp_dir().join(format!("merge-bad-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("config");

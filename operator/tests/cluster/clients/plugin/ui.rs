@@ -219,7 +219,7 @@ async fn a_deleted_job_is_shown_from_the_history() {
 }
 
 #[tokio::test]
-async fn what_the_user_may_not_read_is_a_note() {
+async fn forbidden_reads_are_notes() {
     let stage = Stage::new("plugin-ui-rights").await;
     stage.run(&["create", "serviceaccount", "user"]).await;
     let kubeconfig = stage

@@ -203,7 +203,7 @@ async fn a_name_without_a_kind_is_found_although_some_kinds_are_not_served() {
 
 /// A missing definition is not an error, because most clusters have only a few kinds.
 #[tokio::test]
-async fn a_text_that_is_no_name_of_a_namespace_is_refused() {
+async fn an_invalid_name_of_a_namespace_is_refused() {
     let stage = Stage::new("plugin-misnamed").await;
     let misnamed = run(&stage, &["list", "-n", "Foo_Bar"]).await;
     let problem = "must be the name of a namespace";

@@ -9,7 +9,7 @@ use crate::rig::jobs::{cleaned, job};
 use crate::rig::stage::Stage;
 
 #[tokio::test]
-async fn too_many_requests_are_fewer_for_as_long_as_is_asked() {
+async fn calls_are_delayed_as_long_as_429_requests() {
     let stage = Stage::new("too-many-requests").await;
     let too_many = || Reply::status(429, "TooManyRequests");
     let busy = |on: On, reply: Reply| stage.proxy.fault(on.times(1), Fault::Refused(reply));

@@ -171,7 +171,7 @@ async fn a_job_waits_for_its_predecessors_pods_to_go() {
 }
 
 #[tokio::test]
-async fn what_is_gone_needs_no_deletion_and_no_status() {
+async fn deleted_jobs_and_pods_get_no_further_writes() {
     let stage = Stage::new("gone").await;
     let operator = stage.operator();
     // A pod that is deleted before the operator's deletion arrives.

@@ -71,7 +71,7 @@ async fn a_write_that_never_arrives_is_made_again() {
 }
 
 #[tokio::test]
-async fn what_no_answer_comes_to_is_given_up() {
+async fn calls_without_a_response_time_out() {
     let stage = Stage::new("no-response").await;
     let mut options = Options::default();
     options.call_timeout = Duration::from_secs(1);

@@ -31,7 +31,7 @@ async fn refused(stage: &Stage<'_>, job: Value, why: &str) {
 }
 
 #[tokio::test]
-async fn an_object_too_large_is_told_and_mending_helps() {
+async fn an_object_that_is_too_large_is_reported_until_it_is_corrected() {
     let stage = Stage::new("too-large").await;
     let operator = stage.operator();
     // The job itself is just below the limit. Each of its containers gets the map of the whole cluster.
@@ -54,7 +54,7 @@ async fn an_object_too_large_is_told_and_mending_helps() {
 }
 
 #[tokio::test]
-async fn a_pod_that_is_invalid_is_told_and_mending_helps() {
+async fn an_invalid_pod_is_reported_until_the_job_is_corrected() {
     let stage = Stage::new("invalid-pod").await;
     let operator = stage.operator();
     let mounts = json!([{"name": "nothing", "mountPath": "/m"}]);
