@@ -58,28 +58,41 @@ pub(crate) struct RawJob {
     pub(crate) metadata: ObjectMeta,
     /// Its JSON without its managed fields.
     text: String,
+    /// True if its status is unset or an object. Derived code also decodes an array as a status.
+    has_status_object: bool,
 }
 
 impl<'de> Deserialize<'de> for RawJob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(deserializer)?;
-        Self::read(text.get()).map_err(D::Error::custom)
+        let members = Members::deserialize(deserializer)?;
+        Self::of(members).map_err(D::Error::custom)
     }
 }
 
 impl RawJob {
-    fn read(text: &str) -> serde_json::Result<Self> {
-        let mut members: Members<'_> = serde_json::from_str(text)?;
-        let metadata = members.get("metadata").map_or("null", |metadata| metadata.get());
-        let mut fields: Members<'_> = serde_json::from_str(metadata)?;
-        fields.remove(MANAGED_FIELDS);
-        let fields = serde_json::value::to_raw_value(&fields)?;
-        members.insert("metadata".into(), &fields);
+    fn of(members: Members<'_>) -> serde_json::Result<Self> {
+        let stored = members.get("metadata").map_or("null", |metadata| metadata.get());
+        let mut metadata = Cow::Borrowed(stored);
+        if stored.contains(MANAGED_FIELDS) {
+            let mut fields: Members<'_> = serde_json::from_str(stored)?;
+            fields.remove(MANAGED_FIELDS);
+            metadata = serde_json::to_string(&fields)?.into();
+        }
+        let has_status_object = is_object(members.get("status").copied());
+        let trimmed: &RawValue = serde_json::from_str(&metadata)?;
+        let mut members: Members<'_> = members;
+        members.insert("metadata".into(), trimmed);
         Ok(Self {
-            metadata: serde_json::from_str(fields.get())?,
+            metadata: serde_json::from_str(&metadata)?,
             text: serde_json::to_string(&members)?,
+            has_status_object,
         })
     }
+}
+
+/// Returns true if a status is unset or an object.
+fn is_object(status: Option<&RawValue>) -> bool {
+    status.is_none_or(|status| status.get().starts_with('{') || status.get() == "null")
 }
 
 impl Resource for RawJob {
@@ -171,7 +184,9 @@ impl StoredJob {
     /// Decodes a job of `kind`.
     pub(crate) fn of(kind: &Arc<Kind>, raw: RawJob) -> Self {
         // Nearly all objects are jobs, and are decoded without building a tree of all fields first.
-        if let Some(job) = decode_text(kind, &raw.text) {
+        if raw.has_status_object
+            && let Some(job) = decode_text(kind, &raw.text)
+        {
             return Self::new(kind, job, raw.text, Vec::new());
         }
         // The text was JSON before.
@@ -207,7 +222,9 @@ impl StoredJob {
         text: &Arc<str>,
         valid: &Arc<OnceLock<()>>,
     ) -> serde_json::Result<Self> {
-        let (job, unsound) = match decode_text(kind, text) {
+        let StoredStatus { status } = serde_json::from_str(text)?;
+        let job = decode_text(kind, text).filter(|_| is_object(status));
+        let (job, unsound) = match job {
             Some(job) => (job, Vec::new()),
             None => decode_value(kind, &mut serde_json::from_str(text)?)?,
         };
@@ -391,10 +408,9 @@ struct StoredStatus<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// Decodes a job from the text of a [`RawJob`]. Returns `None` if its status is one that no controller writes.
+/// Decodes a job from the text of a [`RawJob`] with an object as its status. Returns `None` if its status is one that no
+/// controller writes.
 fn decode_text(kind: &Kind, text: &str) -> Option<Box<dyn AnyJob>> {
     let job = kind.decode_text(text).ok()?;
-    let StoredStatus { status } = serde_json::from_str(text).ok()?;
-    let is_object = status.is_none_or(|status| status.get().starts_with('{') || status.get() == "null");
-    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some(job)
+    job.status().is_none_or(JobStatus::is_sound).then_some(job)
 }
