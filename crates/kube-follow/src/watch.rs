@@ -77,6 +77,9 @@ pub enum Event<K> {
 
 /// The objects to list and watch, and the timeouts.
 ///
+/// `K` may decode few fields of an object, or keep its text, but must keep `metadata.resourceVersion`: without it the watch
+/// cannot be continued after the object. The objects of a list have neither `apiVersion` nor `kind`.
+///
 /// Start from [`Watch::new`] and replace fields:
 ///
 /// ```no_run
