@@ -7,7 +7,7 @@ use kube::core::ApiResource;
 use serde_json::Value;
 
 use super::check::AnyCheck;
-use super::{AnyJob, Framework, ObjectKind, Schemas, SharedEnvironment, TrainingJob, hook};
+use super::{AnyJob, Framework, ObjectKind, Schemas, SharedEnvironment, TrainingJob};
 
 /// A kind of job: its declarations, and how to decode its jobs. A program makes one for each of its kinds.
 #[derive(Clone, Debug)]
@@ -105,7 +105,6 @@ impl Kind {
     }
 
     pub(crate) fn checks(&self) -> &[Box<dyn AnyCheck>] {
-        let build = || hook("checks", self.functions.checks);
-        self.derived.checks.get_or_init(build)
+        self.derived.checks.get_or_init(self.functions.checks)
     }
 }

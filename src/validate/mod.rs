@@ -108,7 +108,7 @@ pub fn validate_any<'a>(
     job: &'a dyn AnyJob,
     settings: &Settings,
 ) -> Result<ValidJob<'a>, FieldErrors> {
-    check(kind, job, settings, check_whole)
+    check(kind, job, settings, false)
 }
 
 /// Checks a job that was found valid before. The checks that compute the replicas' environments are skipped, because
@@ -118,12 +118,10 @@ pub fn validate_again<'a>(
     job: &'a dyn AnyJob,
     settings: &Settings,
 ) -> Result<ValidJob<'a>, FieldErrors> {
-    check(kind, job, settings, |_, _, _, _| {})
+    check(kind, job, settings, true)
 }
 
-/// The checks that run once every field is valid by itself.
-type CheckWhole = fn(&Kind, &dyn AnyJob, &Topology<'_>, &mut FieldErrors);
-
+/// Makes the checks that need a job whose fields are all valid by themselves.
 fn check_whole(kind: &Kind, job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut FieldErrors) {
     check_hooks_of_roles(job, topology, errors);
     if !errors.is_empty() {
@@ -185,7 +183,7 @@ fn check<'a>(
     kind: &Kind,
     job: &'a dyn AnyJob,
     settings: &Settings,
-    check_whole: CheckWhole,
+    was_valid: bool,
 ) -> Result<ValidJob<'a>, FieldErrors> {
     let mut errors = FieldErrors::default();
     let meta = job.meta();
@@ -230,7 +228,7 @@ fn check<'a>(
     };
     check_host_names(&topology, &mut errors);
     layout::check(&topology, &mut errors);
-    if errors.is_empty() {
+    if errors.is_empty() && !was_valid {
         check_whole(kind, job, &topology, &mut errors);
     }
     if !errors.is_empty() {

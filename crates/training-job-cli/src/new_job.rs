@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use serde_json::{Map, Value, json};
 use training_job::job::RoleSource;
 use training_job::{FieldErrors, RoleDefinition, Settings};
+use training_job_controller::offline;
 use training_job_controller::process::{names_of, program};
 
 use crate::check::assignment::{self, Assignment};
@@ -14,7 +15,6 @@ use crate::exit::Failure;
 use crate::help::help;
 use crate::kinds::{Kind, Kinds};
 use crate::{report, write};
-use training_job_controller::offline;
 
 const HELP: &str = "\
 The job has the roles that its kind needs, each with one replica, and the given number of workers. All containers run

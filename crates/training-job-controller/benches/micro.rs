@@ -192,10 +192,10 @@ fn pod_texts(valid: &ValidJob<'_>) -> Vec<String> {
 
 /// Returns the empty caches of an operator.
 fn caches() -> Caches {
-    let nobody = tower::service_fn(|_| pending::<Result<http::Response<Body>, Infallible>>());
+    let unreachable = tower::service_fn(|_| pending::<Result<http::Response<Body>, Infallible>>());
     Caches::new(
         Kind::of::<MXJob>(),
-        Client::new(nobody, "team"),
+        Client::new(unreachable, "team"),
         Options::default(),
     )
 }

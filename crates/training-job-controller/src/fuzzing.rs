@@ -66,7 +66,7 @@ impl Caches {
         let held = self.kind.jobs();
         let jobs = held
             .all()
-            .map(|(name, job)| (name, (jobs::uid(&job), job.meta().resource_version.clone())));
+            .map(|(name, job)| (name, (jobs::uid(job.meta()), job.meta().resource_version.clone())));
         jobs.collect()
     }
 

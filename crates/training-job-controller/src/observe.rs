@@ -29,7 +29,7 @@ impl JobReconciler {
         state: &mut JobState,
     ) -> Result<Option<Observation>, CallError> {
         let job = self.confirm(context, cached.clone(), state).await?;
-        let is_same = |job: &Arc<StoredJob>| jobs::uid(job) == jobs::uid(cached);
+        let is_same = |job: &Arc<StoredJob>| jobs::uid(job.meta()) == jobs::uid(cached.meta());
         Ok(job.filter(is_same).map(|job| Observation {
             children: context.observe(&job),
             job,
@@ -42,7 +42,7 @@ impl JobReconciler {
         mut cached: Arc<StoredJob>,
         state: &mut JobState,
     ) -> Result<Option<Arc<StoredJob>>, CallError> {
-        let name = jobs::name(&cached);
+        let name = jobs::name(cached.meta());
         while state
             .uncertain
             .as_ref()

@@ -83,7 +83,7 @@ impl JobReconciler {
 
     /// Reconciles a cached job. All its log lines are in the current span.
     async fn reconcile_job(&self, context: &Context, key: &Key, cached: &Arc<StoredJob>, waited: Duration) {
-        let uid = jobs::uid(cached);
+        let uid = jobs::uid(cached.meta());
         let mut state = self.states().get(&uid).cloned().unwrap_or_default();
         let started = Instant::now();
         if let Some(at) = state.blocked_until.filter(|at| *at > started) {
@@ -115,8 +115,8 @@ impl JobReconciler {
         tracing::debug!(failed, "reconciled");
         requeue::schedule(context, self.kind.name(), key, next, &mut state);
         // The state of a job that was deleted meanwhile has been removed and must not return.
-        let current = self.jobs().get(&jobs::name(cached));
-        if current.is_some_and(|job| jobs::uid(&job) == uid) {
+        let current = self.jobs().get(&jobs::name(cached.meta()));
+        if current.is_some_and(|job| jobs::uid(job.meta()) == uid) {
             self.states().insert(uid, state);
         }
     }

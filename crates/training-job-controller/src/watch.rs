@@ -51,7 +51,7 @@ impl JobReconciler {
             Event::Listed(job) | Event::Applied(job) if job.metadata.name.is_none() => {}
             Event::Listed(job) => {
                 let job = StoredJob::of(&self.kind, job);
-                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
+                let (key, has_begun) = (self.key(jobs::name(job.meta())), job.has_begun());
                 let replaced = self.jobs().listed(job);
                 self.forget_and_requeue(context, key, has_begun, replaced);
             }
@@ -63,14 +63,13 @@ impl JobReconciler {
             }
             Event::Applied(job) => {
                 let job = StoredJob::of(&self.kind, job);
-                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
+                let (key, has_begun) = (self.key(jobs::name(job.meta())), job.has_begun());
                 let replaced = self.jobs().applied(job);
                 self.forget_and_requeue(context, key, has_begun, replaced);
             }
             Event::Deleted(job) => {
-                let job = StoredJob::of(&self.kind, job);
-                let uid = self.jobs().deleted(&job);
-                self.forget(context, &jobs::name(&job).0, &uid);
+                let uid = self.jobs().deleted(&job.metadata);
+                self.forget(context, &jobs::name(&job.metadata).0, &uid);
             }
             Event::Bookmark(version) => self.jobs().bookmark(version),
             // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other

@@ -3,11 +3,11 @@
 use kube_manifest::{Content, Node, Severity, parse};
 use kube_schema::{field, item};
 use serde_json::Value;
+use training_job_controller::offline;
 
 use super::found::{may_have_job, names_job};
 use super::{Checker, wording};
 use crate::kinds::{Kind, Kinds};
-use training_job_controller::offline;
 
 /// The depth of texts within texts that are searched.
 const MAX_TEXTS: usize = 3;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 use training_job::Settings;
+use training_job_controller::offline;
 
 use crate::exit::Failure;
 use crate::kinds::Kind;
-use training_job_controller::offline;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Job {

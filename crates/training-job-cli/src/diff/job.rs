@@ -9,8 +9,7 @@ use super::objects::{self, ChangeType, ObjectChange};
 use crate::check::Job;
 use crate::exit::Failure;
 use crate::explain::{self, Explanation, Rule};
-use crate::fields::Fields;
-use crate::fields::fields;
+use crate::fields::{Fields, fields};
 use crate::render::{Demand, demand};
 
 /// A job of one side.

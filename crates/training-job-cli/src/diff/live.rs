@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use training_job::Settings;
 use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
+use training_job_controller::offline;
 
 use super::job::{self, JobSide, Rules};
 use super::planned::planned_objects;
@@ -20,7 +21,6 @@ use crate::exit::Failure;
 use crate::kubectl::outline::outline;
 use crate::report::note;
 use crate::write;
-use training_job_controller::offline;
 
 /// Returns the old side and the new side: the same jobs in the cluster with their objects, and `jobs` with the objects
 /// that they get.

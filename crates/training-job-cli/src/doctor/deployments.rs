@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use training_job_controller::process::program;
 
-use crate::installation::ClusterState;
-use crate::installation::OperatorVariant;
+use crate::installation::{ClusterState, OperatorVariant};
 use crate::kinds::{Kind, Kinds};
 
 /// Returns the operator that a Deployment runs. Returns `None` for other programs, and for a Deployment with 0 replicas.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
 use training_job_controller::process::{grant_command, program};
 
+use crate::installation::{ClusterState, OperatorVariant, name};
 use crate::kinds::{Kind, Kinds};
 
 use super::copies::{is_bare_copy, lost_fields};
@@ -16,8 +17,6 @@ use super::deployments::{expected_kinds, operator_of};
 use super::overview::{
     expired_since, held_leases, is_refused, ready_pods, unseen_jobs, waiting_jobs, waiting_reason,
 };
-use crate::installation::OperatorVariant;
-use crate::installation::{ClusterState, name};
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);

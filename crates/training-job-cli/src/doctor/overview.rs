@@ -6,12 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use training_job_controller::process::program;
 
+use crate::installation::{ClusterState, OperatorVariant, name};
 use crate::kinds::{Kind, Kinds};
 
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
-use crate::installation::OperatorVariant;
-use crate::installation::{ClusterState, name};
 
 /// Time after which a job whose replicas do not run is listed.
 const MAX_WAIT_SECONDS: i64 = 600;

@@ -20,12 +20,11 @@ use tokio::time::sleep;
 
 use crate::call_error::{explained, is_unserved};
 use crate::cluster::with_timeout;
+use crate::installation::{ClusterState, MissingPermission, OperatorVariant, name};
 use crate::kinds::Kinds;
 
 use super::deployments::{enabled_kinds, operator_of};
 use super::overview::{expired_since, held_leases};
-use crate::installation::OperatorVariant;
-use crate::installation::{ClusterState, MissingPermission, name};
 
 const MAX_PAGE_ITEMS: u32 = 500;
 

@@ -11,11 +11,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use training_job::Settings;
+use training_job_controller::offline;
 use training_job_story::{Job, RenderedRole, Warning, settings};
 
 use crate::fields::fields;
 use crate::kinds::Kind;
-use training_job_controller::offline;
 
 pub(crate) use catalog::{Catalog, Listed};
 pub(crate) use directory::{Directory, Entry, Found, Wanted, find, uid_of};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_follow::Version;
 use parking_lot::Mutex;
 use training_job::job::Kind;
@@ -47,7 +48,7 @@ impl Cached {
         let namespace = job.meta().namespace.as_deref().unwrap_or_default();
         Self {
             _counted: metrics.count_job(job.kind().framework.name, namespace, job.status_ref()),
-            uid: uid(&job),
+            uid: uid(job.meta()),
             version: Version::from_meta(job.meta()),
             spec_fingerprint: job.spec_fingerprint(),
             form: match &*job {
@@ -139,7 +140,7 @@ impl Jobs {
 
     /// Caches a job of the list. Returns the UID of another job of the same name that it replaces.
     pub(crate) fn listed(&mut self, job: StoredJob) -> Option<String> {
-        let name = name(&job);
+        let name = name(job.meta());
         let known = self.known_version(&name);
         if self
             .lists
@@ -168,7 +169,7 @@ impl Jobs {
 
     /// Caches a new or changed job from the watch. Returns the UID of another job of the same name that it replaces.
     pub(crate) fn applied(&mut self, job: StoredJob) -> Option<String> {
-        let name = name(&job);
+        let name = name(job.meta());
         self.bookmark(Version::from_meta(job.meta()));
         if self.known_version(&name) > Some(Version::from_meta(job.meta())) {
             return None;
@@ -177,15 +178,15 @@ impl Jobs {
     }
 
     /// Removes a job that was deleted according to the watch. Returns its UID.
-    pub(crate) fn deleted(&mut self, job: &StoredJob) -> String {
-        let name = name(job);
-        self.bookmark(Version::from_meta(job.meta()));
-        let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
+    pub(crate) fn deleted(&mut self, meta: &ObjectMeta) -> String {
+        let name = name(meta);
+        self.bookmark(Version::from_meta(meta));
+        let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(meta));
         // Otherwise a response has already delivered another job of that name.
-        if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
+        if same || self.known_version(&name) <= Some(Version::from_meta(meta)) {
             self.jobs.remove(&name);
         }
-        uid(job)
+        uid(meta)
     }
 
     /// Returns the current list epoch, to be passed with the response to a request sent now.
@@ -196,8 +197,11 @@ impl Jobs {
     /// Caches a job from the response to our own write. Only cached jobs are written to, so a job that is no longer
     /// cached was deleted meanwhile. Returns true if it is certain which is newer, the response or the cached job.
     pub(crate) fn answered(&mut self, job: StoredJob, epoch: ListEpoch) -> bool {
-        let (name, version) = (name(&job), Version::from_meta(job.meta()));
-        let held = self.jobs.get(&name).is_some_and(|held| held.uid == uid(&job));
+        let (name, version) = (name(job.meta()), Version::from_meta(job.meta()));
+        let held = self
+            .jobs
+            .get(&name)
+            .is_some_and(|held| held.uid == uid(job.meta()));
         if held
             && self.known_version(&name) <= Some(version)
             && self.lists.accepts_answer(&name, version, epoch)
@@ -218,7 +222,7 @@ impl Jobs {
         if self.lists.has_new_list_since(epoch) {
             return Reread::Stale;
         }
-        let name = name(was);
+        let name = name(was.meta());
         let at = job.as_ref().map_or(version, |job| Version::from_meta(job.meta()));
         let mut gone = None;
         // A newer state from the watch takes precedence.
@@ -234,14 +238,15 @@ impl Jobs {
             };
         }
         match self.get(&name) {
-            Some(held) if uid(&held) == uid(was) => Reread::Current(held),
+            Some(held) if uid(held.meta()) == uid(was.meta()) => Reread::Current(held),
             _ => Reread::Gone(gone),
         }
     }
 
     /// Returns true if exactly this object is cached.
     fn holds(&self, job: &Arc<StoredJob>) -> bool {
-        self.get(&name(job)).is_some_and(|held| Arc::ptr_eq(&held, job))
+        self.get(&name(job.meta()))
+            .is_some_and(|held| Arc::ptr_eq(&held, job))
     }
 
     /// Returns the latest version at which the job is known to exist, or to be gone.
@@ -252,7 +257,7 @@ impl Jobs {
 
     /// Caches the version that follows the cached one.
     fn put_next(&mut self, job: StoredJob) -> Option<String> {
-        if let Some(held) = self.jobs.get(&name(&job))
+        if let Some(held) = self.jobs.get(&name(job.meta()))
             && let Form::Text { valid, .. } = &held.form
         {
             job.inherit_validity(valid, held.spec_fingerprint);
@@ -261,22 +266,21 @@ impl Jobs {
     }
 
     fn put(&mut self, job: StoredJob) -> Option<String> {
-        let new = uid(&job);
+        let new = uid(job.meta());
         let old = self
             .jobs
-            .insert(name(&job), Cached::of(Arc::new(job), &self.metrics))?;
+            .insert(name(job.meta()), Cached::of(Arc::new(job), &self.metrics))?;
         Some(old.uid).filter(|old| *old != new)
     }
 }
 
-pub(crate) fn name(job: &StoredJob) -> ObjectName {
-    let meta = job.meta();
+pub(crate) fn name(meta: &ObjectMeta) -> ObjectName {
     (
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
     )
 }
 
-pub(crate) fn uid(job: &StoredJob) -> String {
-    job.meta().uid.clone().unwrap_or_default()
+pub(crate) fn uid(meta: &ObjectMeta) -> String {
+    meta.uid.clone().unwrap_or_default()
 }

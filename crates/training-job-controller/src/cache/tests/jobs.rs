@@ -67,22 +67,22 @@ fn a_namesake_replaces_the_job_and_the_replacement_is_reported() {
 fn an_object_that_the_watch_reports_deleted_is_gone() {
     // Versions may have gone back after a restore, so the UID decides.
     let mut jobs = listed([job("a", 5)]);
-    assert_eq!(jobs.deleted(&job("a", 3)), "a");
+    assert_eq!(jobs.deleted(job("a", 3).meta()), "a");
     assert_eq!(held(&jobs), None);
     // The deleted namesake is newer than the cached job, so no job of that name exists.
     let mut jobs = listed([job("a", 5)]);
-    assert_eq!(jobs.deleted(&job("b", 8)), "b");
+    assert_eq!(jobs.deleted(job("b", 8).meta()), "b");
     assert_eq!(held(&jobs), None);
     // A response arrived before the watch event.
     let mut jobs = listed([job("b", 5)]);
-    assert_eq!(jobs.deleted(&job("a", 4)), "a");
+    assert_eq!(jobs.deleted(job("a", 4).meta()), "a");
     assert_eq!(held(&jobs).unwrap(), "b@5");
 }
 
 #[test]
 fn a_response_does_not_restore_a_deleted_object() {
     let mut jobs = listed([job("a", 5)]);
-    assert_eq!(jobs.deleted(&job("a", 8)), "a");
+    assert_eq!(jobs.deleted(job("a", 8).meta()), "a");
     answer(&mut jobs, job("a", 9));
     assert_eq!(held(&jobs), None);
 }
@@ -195,14 +195,14 @@ fn an_object_that_a_response_reports_gone_does_not_return_with_older_events() {
     let mut jobs = listed([job("b", 5)]);
     assert_eq!(ask(&mut jobs, None, 4), "held: false", "an older state");
     assert_eq!(ask(&mut jobs, None, 20), "gone: b");
-    jobs.deleted(&job("a", 4));
+    jobs.deleted(job("a", 4).meta());
     jobs.applied(job("b", 9));
     assert_eq!(
         held(&jobs),
         None,
         "the end of its predecessor is news of no worth, too"
     );
-    jobs.deleted(&job("b", 12));
+    jobs.deleted(job("b", 12).meta());
     jobs.applied(job("c", 15));
     assert_eq!(held(&jobs), None, "it was gone by then, too");
     jobs.applied(job("d", 25));
