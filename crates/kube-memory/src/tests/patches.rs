@@ -58,7 +58,7 @@ async fn a_json_patch_does_all_or_nothing() {
         )
         .await
         .0,
-        400
+        422
     );
 }
 

@@ -183,9 +183,7 @@ impl Server {
             Family::Service => Some(services::first_status()),
             Family::Namespace => Some(json!({"phase": "Active"})),
             Family::Quota => Some(json!({})),
-            Family::Definition => Some(
-                json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
-            ),
+            Family::Definition => Some(definition::first_status(body)),
             Family::Stored => stored::first_status(&target.kind.kind),
             _ => None,
         };

@@ -322,7 +322,9 @@ impl Server {
 
     fn mark_deleting(&mut self, target: &Target, document: &mut Document, now: Timestamp) {
         let stamp = self.timestamp(now);
-        if document.meta("deletionGracePeriodSeconds").is_none() {
+        // The server deletes these two kinds in its own way, without a grace period.
+        let has_grace = !matches!(target.kind.family, Family::Namespace | Family::Definition);
+        if has_grace && document.meta("deletionGracePeriodSeconds").is_none() {
             bump_generation(document);
         }
         if document.meta("deletionTimestamp").is_none() {
@@ -333,7 +335,7 @@ impl Server {
                 _ => {}
             }
         }
-        if target.kind.family != Family::Namespace {
+        if has_grace {
             document.set_meta("deletionGracePeriodSeconds", Value::from(0));
         }
     }

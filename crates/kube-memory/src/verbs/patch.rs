@@ -121,6 +121,9 @@ pub(crate) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()>
         };
         json_patch::patch_unsafe(object, &[operation]).map_err(|_| Failure::unprocessable())?;
     }
+    if !object.is_object() {
+        return Err(Failure::unprocessable());
+    }
     Ok(())
 }
 

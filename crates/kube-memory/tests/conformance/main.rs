@@ -45,6 +45,7 @@ scripts! {
     collections
     conflicts
     creation
+    definitions
     dependents
     discovery
     events

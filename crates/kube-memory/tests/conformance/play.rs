@@ -118,7 +118,7 @@ impl Player {
             self.send(step).await
         } else if let Some(name) = &step.watch {
             let path = fill(step.path.as_ref().expect("a watch has a path"), &self.names);
-            let watch = Watch::open(&self.client, &path).await;
+            let watch = Watch::open(&self.client, &path, step.accept.as_deref()).await;
             self.watches.insert(name.clone(), watch);
             Value::Null
         } else if let Some(name) = &step.read {
@@ -197,7 +197,7 @@ impl Player {
         assert_eq!(code, 200, "{list}");
         let mut object = list["items"][0].clone();
         let version = list["metadata"]["resourceVersion"].as_str().expect("a version");
-        let mut watch = Watch::open(&self.client, &format!("{only}&resourceVersion={version}")).await;
+        let mut watch = Watch::open(&self.client, &format!("{only}&resourceVersion={version}"), None).await;
         while !fits(&object) {
             let event = watch.next().await.expect("the watch goes on");
             object = match event["type"].as_str() {

@@ -134,12 +134,15 @@ impl Step {
     }
 }
 
-/// Returns the value at a pointer as in [`Step::only`]; null if there is none.
+/// Returns the value at a pointer as in [`Step::only`]; null if there is none. A number is the index of an item.
 fn part<'a>(value: &'a Value, at: &str) -> &'a Value {
     at.split('/').skip(1).fold(value, |value, segment| {
         let segment = segment.replace("~1", "/");
         let Some((key, wanted)) = segment.split_once('=') else {
-            return &value[segment];
+            return match segment.parse::<usize>() {
+                Ok(index) if value.is_array() => &value[index],
+                _ => &value[segment],
+            };
         };
         let mut items = value.as_array().into_iter().flatten();
         items

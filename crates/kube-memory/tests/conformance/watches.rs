@@ -17,9 +17,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) async fn open(client: &Client, path: &str) -> Self {
+    pub(crate) async fn open(client: &Client, path: &str, accept: Option<&str>) -> Self {
         let separator = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{separator}watch=1"))
+            .header("accept", accept.unwrap_or("application/json"))
             .body(Vec::new())
             .unwrap();
         let stream = client.request_stream(request).await;
