@@ -5,8 +5,6 @@ mod custom;
 mod deletion;
 mod determinism;
 mod lists;
-mod objects;
-mod patches;
 mod storage;
 mod watches;
 
