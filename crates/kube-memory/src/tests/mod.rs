@@ -4,7 +4,6 @@ mod backup;
 mod custom;
 mod deletion;
 mod determinism;
-mod lists;
 mod storage;
 mod watches;
 

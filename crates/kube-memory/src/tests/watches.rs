@@ -1,9 +1,7 @@
 use futures::{Stream, StreamExt, pin_mut};
 use kube::{
     ResourceExt,
-    api::{
-        DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
-    },
+    api::{DeleteParams, PostParams, WatchEvent, WatchParams},
     runtime::watcher::{self, watcher},
 };
 
@@ -31,86 +29,6 @@ async fn next<K: kube::Resource>(
         Ok(watcher::Event::Delete(object)) => format!("-{}", object.name_any()),
         Err(_) => "error".to_owned(),
     }
-}
-
-async fn label(client: &Client, name: &str, value: Option<&str>) {
-    let patch = json!({"metadata": {"labels": {"app": value}}});
-    pods(client)
-        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_starts_after_the_version_it_names() {
-    let cluster = cluster();
-    let client = cluster.client("default");
-    create_pod(&client, &pod("before")).await;
-    let list = pods(&client).list(&ListParams::default()).await.unwrap();
-    create_pod(&client, &pod("missed")).await;
-    let version = list.metadata.resource_version.unwrap();
-    let stream = pods(&client)
-        .watch(&WatchParams::default(), &version)
-        .await
-        .unwrap();
-    pin_mut!(stream);
-    assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
-    create_pod(&client, &pod("later")).await;
-    maps(&client)
-        .create(&PostParams::default(), &map("another-kind"))
-        .await
-        .unwrap();
-    pods(&client)
-        .delete("before", &DeleteParams::default())
-        .await
-        .unwrap();
-    for expected in ["+later", "~before", "-before"] {
-        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), expected);
-    }
-    // Without a version, or from 0, existing objects come first.
-    for version in ["", "0"] {
-        let stream = pods(&client)
-            .watch(&WatchParams::default(), version)
-            .await
-            .unwrap();
-        pin_mut!(stream);
-        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+later");
-        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_selecting_watch_sees_objects_come_and_go() {
-    let cluster = cluster();
-    let client = cluster.client("default");
-    let wp = WatchParams::default().labels("app=x");
-    let stream = pods(&client)
-        .watch(&wp, &cluster.resource_version().to_string())
-        .await
-        .unwrap();
-    pin_mut!(stream);
-    create_pod(&client, &pod("a")).await;
-    label(&client, "a", Some("x")).await;
-    label(&client, "a", None).await;
-    let enter = soon(stream.next()).await.unwrap().unwrap();
-    assert_eq!(shown(&enter), "+a");
-    let leave = soon(stream.next()).await.unwrap().unwrap();
-    assert_eq!(shown(&leave), "-a");
-    let WatchEvent::Deleted(last) = leave else {
-        panic!("{leave:?}")
-    };
-    assert_eq!(
-        last.labels()["app"],
-        "x",
-        "an object that leaves is shown as it was inside"
-    );
-    assert_eq!(
-        last.resource_version().unwrap(),
-        cluster.resource_version().to_string()
-    );
-    pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
-    let quiet = tokio::time::timeout(Duration::from_secs(1), stream.next()).await;
-    assert!(quiet.is_err(), "outside the selection nothing shows");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,48 +61,21 @@ async fn bookmarks_come_in_silence_and_the_time_out_ends_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_version_is_gone() {
-    let cluster = cluster();
+async fn the_oldest_changes_of_a_full_history_are_gone() {
+    let cluster = Cluster::builder().history(2).build();
     let client = cluster.client("default");
-    create_pod(&client, &pod("a")).await;
-    let version = cluster.resource_version();
-    create_pod(&client, &pod("b")).await;
-    cluster.compact();
-    let stream = pods(&client)
-        .watch(&WatchParams::default(), &version.to_string())
-        .await
-        .unwrap();
-    pin_mut!(stream);
-    assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "error 410");
-    assert!(soon(stream.next()).await.is_none());
-    // A watch from the newest version works.
-    let newest = cluster.resource_version().to_string();
-    assert!(
-        pods(&client)
-            .watch(&WatchParams::default(), &newest)
-            .await
-            .is_ok()
-    );
-    // With a short history, old changes are dropped without a compaction.
-    let short = Cluster::builder().history(2).build();
-    let client = short.client("default");
-    let begin = short.resource_version();
+    let begin = cluster.resource_version();
     for name in ["a", "b", "c"] {
         create_pod(&client, &pod(name)).await;
     }
-    let first = |version: u64| {
-        let client = client.clone();
-        async move {
-            let stream = pods(&client)
-                .watch(&WatchParams::default(), &version.to_string())
-                .await
-                .unwrap();
-            pin_mut!(stream);
-            shown(&soon(stream.next()).await.unwrap().unwrap())
-        }
-    };
-    assert_eq!(first(begin).await, "error 410");
-    assert_eq!(first(begin + 1).await, "+b");
+    for (version, expected) in [(begin, "error 410"), (begin + 1, "+b")] {
+        let stream = pods(&client)
+            .watch(&WatchParams::default(), &version.to_string())
+            .await
+            .unwrap();
+        pin_mut!(stream);
+        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,22 +121,6 @@ async fn a_frozen_watch_is_silent_until_it_thaws() {
     assert!(silence.is_err());
     cluster.thaw_watches(None);
     assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+a");
-}
-
-#[tokio::test(start_paused = true)]
-async fn watches_can_be_of_metadata_or_start_with_a_list() {
-    let cluster = cluster();
-    let client = cluster.client("default");
-    create_pod(&client, &pod("a")).await;
-    let meta: Api<PartialObjectMeta<Pod>> = Api::all(client.clone());
-    let stream = watcher(meta, watcher::Config::default().streaming_lists());
-    pin_mut!(stream);
-    for expected in ["init", "=a", "done"] {
-        assert_eq!(next(&mut stream).await, expected);
-    }
-    pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
-    assert_eq!(next(&mut stream).await, "+a");
-    assert_eq!(next(&mut stream).await, "-a");
 }
 
 #[tokio::test(start_paused = true)]
