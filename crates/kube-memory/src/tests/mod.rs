@@ -1,9 +1,8 @@
 //! Requests by a real client, and watches by kube's own watcher.
 
 mod backup;
-mod custom;
-mod deletion;
 mod determinism;
+mod settings;
 mod storage;
 mod watches;
 
@@ -65,24 +64,12 @@ fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
     }
 }
 
-fn causes(status: &Status) -> Vec<(String, String)> {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes
-        .map(|cause| (cause.reason.clone(), cause.field.clone()))
-        .collect()
-}
-
 /// Sends JSON unchanged, and returns the code and the response.
 async fn send(client: &Client, method: Method, path: &str, kind: &str, body: &Value) -> (u16, Value) {
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        serde_json::to_vec(body).unwrap()
+    let body = match body {
+        Value::Null => Vec::new(),
+        body => serde_json::to_vec(body).unwrap(),
     };
-    raw(client, method, path, kind, body).await
-}
-
-async fn raw(client: &Client, method: Method, path: &str, kind: &str, body: Vec<u8>) -> (u16, Value) {
     let request = Request::builder()
         .method(method)
         .uri(path)

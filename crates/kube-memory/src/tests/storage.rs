@@ -12,9 +12,29 @@ use kube::api::{DeleteParams, PostParams, WatchEvent, WatchParams};
 
 use parking_lot::Mutex;
 
-use super::custom::definition;
 use super::*;
 use crate::Storage;
+
+/// The definition of a kind with two versions.
+fn definition() -> Value {
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    })
+}
 
 /// A disk that may be full. Clones share it.
 #[derive(Clone, Default)]
