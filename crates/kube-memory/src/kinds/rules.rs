@@ -371,21 +371,6 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_checked_where_they_are_declared() {
-        let schema = json!({"type": "object", "properties": {"roles": {"type": "object", "additionalProperties": {
-            "type": "object",
-            "properties": {"replicas": {"type": "integer", "x-kubernetes-validations": [
-                {"rule": "self >= 0", "messageExpression": "'must be at least 0 (is %d)'.format([self])"},
-            ]}},
-        }}}});
-        let wrong = check(&schema, &json!({"roles": {"Worker": {"replicas": -2}}}), None);
-        assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert!(wrong[0].contains("roles[Worker].replicas"), "{wrong:?}");
-        assert!(wrong[0].contains("must be at least 0 (is -2)"), "{wrong:?}");
-        assert!(check(&schema, &json!({"roles": {"Worker": {"replicas": 2}}}), None).is_empty());
-    }
-
-    #[test]
     fn an_old_value_is_seen_and_unchanged_parts_are_not_checked_again() {
         let schema = json!({"type": "object", "properties": {
             "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]},

@@ -284,8 +284,6 @@ pub(crate) fn to_json(body: &[u8]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn field(number: u8, value: &[u8]) -> Vec<u8> {
@@ -302,22 +300,6 @@ mod tests {
             &field(4, b""),
         ]
         .concat()
-    }
-
-    #[test]
-    fn objects_that_kubectl_creates_become_json() {
-        let metadata = field(1, &[field(1, b"a"), field(2, b""), field(8, b"")].concat());
-        let entry = |value: &[u8]| field(2, &[field(1, b"key"), field(2, value)].concat());
-        let map = envelope("ConfigMap", &[metadata.clone(), entry(b"value")].concat());
-        let expected = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "value"},
-        });
-        assert_eq!(to_json(&map), Some(expected));
-        let secret = envelope("Secret", &[metadata.clone(), entry(b"value")].concat());
-        assert_eq!(to_json(&secret).unwrap()["data"]["key"], "dmFsdWU=");
-        let hard = field(1, &[field(1, b"pods"), field(2, &field(1, b"4"))].concat());
-        let quota = envelope("ResourceQuota", &[metadata, field(2, &hard)].concat());
-        assert_eq!(to_json(&quota).unwrap()["spec"], json!({"hard": {"pods": "4"}}));
     }
 
     #[test]

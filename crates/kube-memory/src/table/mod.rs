@@ -106,6 +106,3 @@ fn cell(type_: &str, value: &Value, now: Timestamp) -> Value {
         _ => Value::Null,
     }
 }
-
-#[cfg(test)]
-mod tests;
