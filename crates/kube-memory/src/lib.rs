@@ -179,6 +179,7 @@ impl Cluster {
                 auto_namespaces: false,
                 manual_collection: false,
                 stored_kinds: false,
+                #[cfg(feature = "rules")]
                 rules: false,
             },
         }

@@ -6,9 +6,11 @@ use std::io;
 use kube_manifest::Finding;
 
 use local_node::NodeError;
+#[cfg(feature = "cluster")]
 use tokio_rustls::rustls;
 use training_job::FieldErrors;
 
+#[cfg(feature = "cluster")]
 use crate::data::DataError;
 
 /// The reason that jobs are not run.
@@ -64,6 +66,7 @@ pub enum RunError {
     #[error("the API server cannot be started: {0}")]
     Server(#[from] ServerError),
     /// The directory of a cluster cannot be used.
+    #[cfg(feature = "cluster")]
     #[error(transparent)]
     Data(#[from] DataError),
     /// The machine lacks something.
@@ -104,9 +107,11 @@ pub enum ServerError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The certificate cannot be made.
+    #[cfg(feature = "cluster")]
     #[error("certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The certificate cannot be used.
+    #[cfg(feature = "cluster")]
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
 }

@@ -11,25 +11,22 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
-use kube_memory::{Cluster, Description};
-use training_job::admission::definition_of;
+use kube_memory::{Builder, Cluster, Description};
 use training_job::{Accelerators, FieldErrors, Kind, ObjectKind, TrainingJob};
 use training_job_controller::{FinishedJobs, Operator, Options, offline};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
-use crate::cluster::LocalCluster;
-use crate::data::{DataDirectory, Objects};
 use crate::progress::{Progress, SIDECAR_GRACE_PERIOD, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
-use crate::{DataError, RunError, ServerError};
+use crate::{RunError, ServerError};
 
 /// The time that replicas have to end by themselves after the job has succeeded. A busy machine takes longer than a
 /// cluster.
 const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// The number of unread lines of output at which processes are slowed down.
-const MAX_UNREAD_LINES: usize = 1_024;
+pub(crate) const MAX_UNREAD_LINES: usize = 1_024;
 
 /// The number of changes of each kind for watches that begin in the past. Clients that were away for longer list again.
 const STORED_CHANGES: usize = 1_000;
@@ -37,7 +34,7 @@ const STORED_CHANGES: usize = 1_000;
 /// The jobs to run on this machine, and their kinds.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    kinds: Vec<LocalKind>,
+    pub(crate) kinds: Vec<LocalKind>,
     /// The jobs, each with the index of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
     /// The ConfigMaps and Secrets.
@@ -47,7 +44,7 @@ pub struct Jobs {
 }
 
 #[derive(Debug)]
-struct LocalKind {
+pub(crate) struct LocalKind {
     kind: Kind,
     adjust_env: AdjustEnv,
 }
@@ -155,14 +152,14 @@ impl Jobs {
         self
     }
 
-    /// Sets what keeps the jobs of a [`cluster`](Self::cluster) that have finished.
+    /// Sets what keeps the jobs that have finished.
     #[must_use]
     pub fn finished_jobs(mut self, finished_jobs: Arc<dyn FinishedJobs>) -> Self {
         self.finished_jobs = Some(finished_jobs);
         self
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let mut options = Options::default();
         options.settings.success_grace_period = SUCCESS_GRACE_PERIOD;
         options.settings.sidecar_grace_seconds = SIDECAR_GRACE_PERIOD.as_secs().cast_signed();
@@ -174,38 +171,6 @@ impl Jobs {
     fn known(&self) -> String {
         let known: Vec<_> = self.kinds.iter().map(|k| k.kind.name()).collect();
         known.join(", ")
-    }
-
-    /// Starts a cluster for jobs of these kinds, which its users create through its API on this port of 127.0.0.1, or any
-    /// free port if it is 0. The configuration of the node is
-    /// changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
-    ///
-    /// With `data` the objects and the output of pods are in this directory, and a later cluster continues with them. Pods
-    /// that ran are reported as lost to it, as after a reboot of their node.
-    ///
-    /// # Errors
-    /// The directory cannot be used: see [`DataError`](crate::DataError). The machine lacks something that the node needs, or a port or a certificate for the API cannot be had.
-    pub async fn cluster(
-        self,
-        mut config: NodeConfig,
-        port: u16,
-        data: Option<DataDirectory>,
-    ) -> Result<LocalCluster, RunError> {
-        let kinds: Vec<_> = self.kinds.iter().collect();
-        let mut objects = None;
-        if let Some(directory) = data {
-            config.output = Some(directory.output());
-            objects = Some(directory.objects()?);
-        }
-        let backend = Backend::new(Rules::Evaluated, &kinds, self.options(), objects, &mut config).await?;
-        config.register = true;
-        config.keep_output = true;
-        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
-        let node = Node::start(backend.client.clone(), config, send)?;
-        let Backend {
-            cluster, operator, ..
-        } = backend;
-        LocalCluster::start(&cluster, port, operator, node, output).await
     }
 
     /// Starts the jobs on a node with this configuration. The functions of the kinds ([`kind_with`](Self::kind_with))
@@ -221,7 +186,10 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let backend = Backend::new(Rules::LeftOut, &used, self.options(), None, &mut config).await?;
+        let api = api(Cluster::builder(), &used)?;
+        // The jobs were checked before, so the definitions need no rules.
+        let definition = Kind::definition_without_rules;
+        let backend = Backend::new(&api, definition, &used, self.options(), &mut config).await?;
         let keys = used
             .iter()
             .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
@@ -242,64 +210,50 @@ impl Jobs {
     }
 }
 
-/// The rules of definitions.
-#[derive(Clone, Copy)]
-enum Rules {
-    Evaluated,
-    /// The definitions have none, because the jobs were checked before.
-    LeftOut,
+/// Creates an in-memory API that can have the objects of some kinds' jobs.
+pub(crate) fn api(builder: Builder, kinds: &[&LocalKind]) -> Result<Cluster, ServerError> {
+    let cluster = builder
+        .auto_namespaces()
+        .history(STORED_CHANGES)
+        .stored_kinds()
+        // Processes that a killed cluster has left, and the stories of a history, which several clusters may share, are
+        // recognized by UIDs.
+        .seed(getrandom::u64().map_err(std::io::Error::from)?)
+        .build();
+    let declared = kinds.iter().flat_map(|kind| kind.kind.framework.objects);
+    for ObjectKind {
+        group,
+        version,
+        kind,
+        plural,
+        ..
+    } in declared.map(|declared| declared.kind)
+    {
+        cluster.install_missing(Description::new(group, version, kind, plural));
+    }
+    Ok(cluster)
 }
 
 /// An in-memory API with the definitions of some kinds, and an operator of these kinds.
-struct Backend {
-    cluster: Cluster,
-    client: Client,
-    operator: Operator,
+pub(crate) struct Backend {
+    pub(crate) client: Client,
+    pub(crate) operator: Operator,
 }
 
 impl Backend {
-    /// Creates the API. Prepares the configuration of its only node.
-    async fn new(
-        rules: Rules,
+    /// Adds the definitions of the kinds. Prepares the configuration of the only node.
+    pub(crate) async fn new(
+        cluster: &Cluster,
+        definition: fn(&Kind) -> CustomResourceDefinition,
         kinds: &[&LocalKind],
         options: Options,
-        objects: Option<Objects>,
         config: &mut NodeConfig,
     ) -> Result<Self, RunError> {
-        let cluster = Cluster::builder()
-            .auto_namespaces()
-            .rules()
-            .history(STORED_CHANGES)
-            .stored_kinds()
-            // Processes that a killed cluster has left, and the stories of a history, which several clusters may share, are
-            // recognized by UIDs.
-            .seed(seed()?)
-            .build();
-        for kind in kinds {
-            for ObjectKind {
-                group,
-                version,
-                kind,
-                plural,
-                ..
-            } in kind.kind.framework.objects.iter().map(|d| d.kind)
-            {
-                cluster.install_missing(Description::new(group, version, kind, plural));
-            }
-        }
-        if let Some(objects) = objects {
-            persist(&cluster, objects)?;
-        }
         let client = cluster.client("default");
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         let mut operator = Operator::new(client.clone(), options);
         for LocalKind { kind, adjust_env } in kinds {
-            let definition = match rules {
-                // A definition without rules is served if they cannot be made: the operator checks its jobs too.
-                Rules::Evaluated => definition_of(kind).unwrap_or_else(|_| kind.definition_without_rules()),
-                Rules::LeftOut => kind.definition_without_rules(),
-            };
-            define(&definitions, definition)
+            define(&definitions, definition(kind))
                 .await
                 .map_err(|error| RunError::Refused {
                     what: kind.name().to_owned(),
@@ -312,31 +266,8 @@ impl Backend {
         }
         config.bind = Bind::Any;
         config.grace_cap = Some(MAX_GRACE_PERIOD);
-        Ok(Self {
-            cluster,
-            client,
-            operator,
-        })
+        Ok(Self { client, operator })
     }
-}
-
-fn seed() -> Result<u64, ServerError> {
-    Ok(getrandom::u64().map_err(std::io::Error::from)?)
-}
-
-/// Continues with the objects of an earlier cluster.
-fn persist(cluster: &Cluster, objects: Objects) -> Result<(), DataError> {
-    let path = objects.path().to_owned();
-    let unserved = cluster
-        .persist(objects)
-        .map_err(|error| DataError::of_objects(&path, error))?;
-    if unserved > 0 {
-        tracing::warn!(
-            objects = unserved,
-            "the data has objects of kinds that this program does not serve; they are kept"
-        );
-    }
-    Ok(())
 }
 
 /// Creates a definition, or replaces the one of an earlier cluster.
@@ -430,7 +361,14 @@ mod tests {
 
     async fn first_uid() -> String {
         let mut config = NodeConfig::default();
-        let made = Backend::new(Rules::LeftOut, &[], Options::default(), None, &mut config).await;
+        let made = Backend::new(
+            &api(Cluster::builder(), &[]).unwrap(),
+            Kind::definition_without_rules,
+            &[],
+            Options::default(),
+            &mut config,
+        )
+        .await;
         let api = Api::<ConfigMap>::namespaced(made.unwrap().client, "default");
         let object = ConfigMap {
             metadata: ObjectMeta {

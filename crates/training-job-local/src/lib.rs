@@ -18,9 +18,14 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The default feature `cluster` has `Jobs::cluster`, an API over HTTPS for kubectl and other clients. Without it,
+//! SQLite, CEL and certificates are not compiled.
+//!
 //! The processes run under a [`local_node::Node`], whose documentation lists the differences from a cluster.
 
+#[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
 mod data;
 mod error;
 mod event;
@@ -28,7 +33,9 @@ mod jobs;
 mod progress;
 mod run;
 
+#[cfg(feature = "cluster")]
 pub use cluster::LocalCluster;
+#[cfg(feature = "cluster")]
 pub use data::{DataDirectory, DataError};
 pub use error::{RunError, ServerError};
 pub use event::RunEvent;

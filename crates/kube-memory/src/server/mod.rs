@@ -39,6 +39,7 @@ pub(crate) struct Settings {
     /// True to serve the built-in kinds that are only stored.
     pub(crate) stored_kinds: bool,
     /// True to evaluate the rules of definitions.
+    #[cfg(feature = "rules")]
     pub(crate) rules: bool,
 }
 

@@ -17,8 +17,8 @@ mod keeper;
 mod tests;
 
 pub(crate) use args::HistoryArgs;
-#[cfg(feature = "local")]
+#[cfg(feature = "local-cluster")]
 pub(crate) use args::keep;
-#[cfg(feature = "local")]
+#[cfg(feature = "local-cluster")]
 pub(crate) use bounds::Limits;
 pub use command::History;

@@ -1,5 +1,6 @@
 //! `local`: runs pods as processes of this machine.
 
+#[cfg(feature = "local-cluster")]
 mod cluster;
 mod node;
 mod pod_output;
@@ -32,6 +33,7 @@ pub enum Local {
     /// Run jobs until they end, each replica as a process.
     Run(Box<run::Args>),
     /// Offer a Kubernetes API whose jobs run as processes of this machine.
+    #[cfg(feature = "local-cluster")]
     Cluster(Box<cluster::Args>),
     /// Act as a node of a cluster that runs its pods as processes.
     Node(Box<node::Args>),
@@ -45,12 +47,14 @@ impl Local {
     pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
         match self {
             Self::Run(arguments) => run_jobs(arguments, kinds),
+            #[cfg(feature = "local-cluster")]
             Self::Cluster(arguments) => run_cluster(arguments, kinds),
             Self::Node(arguments) => block_on("local node", PROBLEMS, node::run(arguments, kinds)),
         }
     }
 }
 
+#[cfg(feature = "local-cluster")]
 fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);

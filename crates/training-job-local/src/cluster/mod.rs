@@ -4,11 +4,15 @@ mod credentials;
 mod pods;
 mod server;
 
-use local_node::{Node, NodeEvent};
+use local_node::{Node, NodeConfig, NodeEvent};
 use tokio::sync::mpsc;
+use training_job::Kind;
+use training_job::admission::definition_of;
 use training_job_controller::Operator;
 
+use crate::data::{DataDirectory, DataError, Objects};
 use crate::error::RunError;
+use crate::jobs::{Backend, Jobs, MAX_UNREAD_LINES, api};
 use crate::run::{AbortOnDrop, MAX_GRACE_PERIOD};
 
 /// A cluster on this machine. Dropping it kills the processes of its pods.
@@ -20,8 +24,42 @@ pub struct LocalCluster {
     output: mpsc::Receiver<NodeEvent>,
 }
 
+impl Jobs {
+    /// Starts a cluster for jobs of these kinds, which its users create through its API on this port of 127.0.0.1, or any
+    /// free port if it is 0. The configuration of the node is changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
+    ///
+    /// With `data` the objects and the output of pods are in this directory, and a later cluster continues with them. Pods
+    /// that ran are reported as lost to it, as after a reboot of their node.
+    ///
+    /// # Errors
+    /// The directory cannot be used: see [`DataError`]. The machine lacks something that the node needs, or a port or a
+    /// certificate for the API cannot be had.
+    pub async fn cluster(
+        self,
+        mut config: NodeConfig,
+        port: u16,
+        data: Option<DataDirectory>,
+    ) -> Result<LocalCluster, RunError> {
+        let kinds: Vec<_> = self.kinds.iter().collect();
+        let api = api(kube_memory::Cluster::builder().rules(), &kinds)?;
+        if let Some(directory) = data {
+            config.output = Some(directory.output());
+            persist(&api, directory.objects()?)?;
+        }
+        // A definition is served without rules if they cannot be made: the operator checks its jobs too.
+        let definition =
+            |kind: &Kind| definition_of(kind).unwrap_or_else(|_| kind.definition_without_rules());
+        let backend = Backend::new(&api, definition, &kinds, self.options(), &mut config).await?;
+        config.register = true;
+        config.keep_output = true;
+        let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
+        let node = Node::start(backend.client, config, send)?;
+        LocalCluster::start(&api, port, backend.operator, node, output).await
+    }
+}
+
 impl LocalCluster {
-    pub(crate) async fn start(
+    async fn start(
         cluster: &kube_memory::Cluster,
         port: u16,
         operator: Operator,
@@ -70,4 +108,19 @@ impl LocalCluster {
             report(event);
         }
     }
+}
+
+/// Continues with the objects of an earlier cluster.
+fn persist(cluster: &kube_memory::Cluster, objects: Objects) -> Result<(), DataError> {
+    let path = objects.path().to_owned();
+    let unserved = cluster
+        .persist(objects)
+        .map_err(|error| DataError::of_objects(&path, error))?;
+    if unserved > 0 {
+        tracing::warn!(
+            objects = unserved,
+            "the data has objects of kinds that this program does not serve; they are kept"
+        );
+    }
+    Ok(())
 }
