@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-/// Stands for what is not there.
+/// Marks a missing value.
 pub(crate) const ABSENT: &str = "<absent>";
 
-/// Places and what is there.
+/// Paths with their values.
 pub(crate) type Places = BTreeMap<String, Value>;
 
-/// The places where `here` is not as `there`, with what is here.
+/// Returns the paths at which `here` differs from `there`, with the values of `here`.
 pub(crate) fn differences(there: &Value, here: &Value) -> Places {
     let mut places = Places::new();
     collect(there, here, String::new(), &mut places);
@@ -65,7 +65,7 @@ pub(crate) fn get<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     }
 }
 
-/// Puts a value at a place that [`differences`] has named.
+/// Sets the value at a path that [`differences`] returned.
 pub(crate) fn put(value: &mut Value, path: &str, new: &Value) {
     match value {
         _ if path.is_empty() => *value = new.clone(),
@@ -90,7 +90,7 @@ fn trim(rest: &str) -> &str {
     rest.strip_prefix('.').unwrap_or(rest)
 }
 
-/// The key that a path begins with, and the rest. Keys may have dots.
+/// Splits a path into its first key and the rest. Keys may contain dots.
 fn step(map: &Map<String, Value>, path: &str) -> Option<(String, String)> {
     let begins = |key: &&String| {
         let rest = path.strip_prefix(key.as_str());
@@ -100,13 +100,13 @@ fn step(map: &Map<String, Value>, path: &str) -> Option<(String, String)> {
     Some((key.clone(), path[key.len()..].to_owned()))
 }
 
-/// True if a pattern, in which `*` matches anything, matches a path or a parent of it.
+/// Returns true if a pattern matches a path or a parent of it; `*` matches anything.
 pub(crate) fn covers(pattern: &str, path: &str) -> bool {
     let ends = |rest: &[u8]| rest.first().is_none_or(|c| b".[ :".contains(c));
     glob(pattern.as_bytes(), path.as_bytes(), &ends)
 }
 
-/// True if a pattern matches a whole name.
+/// Returns true if a pattern matches a whole name.
 pub(crate) fn names(pattern: &str, name: &str) -> bool {
     glob(pattern.as_bytes(), name.as_bytes(), &<[u8]>::is_empty)
 }

@@ -15,7 +15,7 @@ use super::compare::covers;
 #[derive(Clone, Deserialize)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
-    /// With which flags the Go operator ran, if not with none.
+    /// The flags of the Go operator; empty by default.
     #[serde(default)]
     pub(crate) profile: String,
     /// The objects that exist before the job.
@@ -27,7 +27,7 @@ pub(crate) struct Scenario {
     pub(crate) differs: Vec<Defect>,
 }
 
-/// Places at which the Go operator is wrong.
+/// Paths at which the Go operator has a defect.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Defect {
     defect: Value,
@@ -64,12 +64,12 @@ impl Words {
         }
     }
 
-    /// True if one of these patterns matches this path.
+    /// Returns true if one of these patterns matches a path.
     pub(crate) fn cover(&self, path: &str) -> bool {
         self.all().iter().any(|pattern| covers(pattern, path))
     }
 
-    /// True if these words include a step: `*`, a name, or `name..` for that step and all later ones.
+    /// Returns true if these words include a step: `*`, a name, or `name..` for that step and all later ones.
     pub(crate) fn have(&self, step: &str, all: &[&str]) -> bool {
         let place = |name: &str| all.iter().position(|n| *n == name);
         self.all().iter().any(|word| match word.strip_suffix("..") {
@@ -91,15 +91,15 @@ pub(crate) struct Step {
     pub(crate) held: Value,
     /// All events until then.
     pub(crate) events: BTreeSet<String>,
-    /// Events that were there in some recordings.
+    /// Events that only some recordings have.
     pub(crate) sometimes: BTreeSet<String>,
-    /// True if there were more events than its client kept apart.
+    /// True if the Go client combined some events.
     pub(crate) partial: bool,
-    /// Places that differed between recordings.
+    /// Paths that differed between recordings.
     pub(crate) unstable: Vec<String>,
 }
 
-/// The folder of all.
+/// The folder of the recordings.
 pub(crate) fn folder() -> PathBuf {
     repository().join("tests/compat")
 }
@@ -109,7 +109,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: PathBuf) -> T {
     serde_saphyr::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// All scenarios, in order of their names.
+/// Returns all scenarios, ordered by name.
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let files = fs::read_dir(folder().join("scenarios")).unwrap();
     let mut all: Vec<Scenario> = files.map(|file| read(file.unwrap().path())).collect();
@@ -128,7 +128,7 @@ impl Scenario {
             before.clone_from(&step);
             steps.push(Step::new(step, steps.last()));
         }
-        // A place with a known right value is compared even if recordings differ there.
+        // A path with a known right value is compared even if recordings differ there.
         let wanted = |at: &String| self.differs.iter().any(|defect| defect.want.contains_key(at));
         for step in &mut steps {
             step.unstable.retain(|at| !wanted(at));
@@ -181,19 +181,19 @@ impl Step {
         }
     }
 
-    /// True if recordings of the Go operator differ at this path.
+    /// Returns true if recordings of the Go operator differ at a path.
     pub(crate) fn is_unstable(&self, path: &str) -> bool {
         self.unstable.iter().any(|at| covers(at, path))
     }
 }
 
-/// Replaces `=` by what was there before: a whole section, an object in it, or a part of the object.
+/// Replaces `=` by the value of the step before: a whole section, an object in it, or a part of the object.
 fn expand(step: &Map<String, Value>, before: &Map<String, Value>) -> Map<String, Value> {
     let before = Value::from(before.clone());
     let sections = step.iter().map(|(key, value)| {
         let before = &before[key];
         let section = match value {
-            // A list, or the job's parts, or objects and their parts.
+            // A section is a list, the parts of the job, or objects with their parts.
             Value::Object(parts) if key == "job" => replace(parts, before, |part, _| part.clone()),
             Value::Object(objects) => replace(objects, before, |object, before| match object {
                 Value::Object(parts) => replace(parts, before, |part, _| part.clone()),

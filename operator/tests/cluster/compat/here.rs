@@ -19,9 +19,9 @@ pub(crate) enum Scope {
     Replica,
     /// The default of the kind of job.
     Default,
-    /// As under the Go operator, with `--gang-scheduler-name=volcano`.
+    /// As [`Self::Replica`], with `--gang-scheduler-name=volcano`.
     Volcano,
-    /// The same with `--gang-scheduler-name=scheduler-plugins`.
+    /// As [`Self::Replica`], with `--gang-scheduler-name=scheduler-plugins`.
     Coscheduling,
 }
 
@@ -37,7 +37,7 @@ impl Scope {
         })
     }
 
-    /// The operator's flags, beside those of all.
+    /// The additional flags of the operator.
     pub(crate) fn flags(self) -> &'static [&'static str] {
         match self {
             Self::Replica => &["--default-restart-scope=Replica"],
@@ -146,12 +146,12 @@ impl Here {
     }
 }
 
-/// Events that one operator sends and the other does not: (missing, more).
+/// Returns the events that only one operator sends: (missing, additional).
 pub(crate) fn events(golden: &Golden, told: &BTreeSet<String>) -> (BTreeSet<String>, BTreeSet<String>) {
     let Some(last) = golden.steps.last() else {
         return Default::default();
     };
-    // One that does not name all its objects stands for all of its kind.
+    // An event that does not name all its objects stands for all objects of the kind.
     let unnamed: Vec<_> = told.iter().filter_map(|line| line.strip_suffix(MORE)).collect();
     let is_named = |line: &&String| !unnamed.iter().any(|head| line.starts_with(head));
     let missing = last.events.difference(told).filter(is_named).cloned().collect();
@@ -198,7 +198,7 @@ impl Reasons {
         read(folder().join("differences.yaml"))
     }
 
-    /// Enters the reasons for what differs in a scenario into `used`. Returns what has none.
+    /// Adds the reasons of a scenario's differences to `used`. Returns the differences without a reason.
     pub(crate) fn explain(
         &self,
         scope: Scope,

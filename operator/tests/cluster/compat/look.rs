@@ -1,4 +1,4 @@
-//! Looks at what an operator has made of a scenario so far.
+//! Compares the current state with the recorded one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,8 +14,7 @@ use super::mirror::Held;
 use super::normal;
 use super::play::Play;
 
-/// For how long nothing may change until a state that is as expected counts as lasting. What the
-/// operator puts off, it puts off by a second.
+/// The time that a matching state must hold. The operator delays writes by at most 1 s.
 const QUIET: Duration = Duration::from_millis(1_500);
 
 /// The same for a recording, where the expected state is unknown: longer than the operator ever delays a first status or
@@ -30,7 +29,7 @@ const DEADLINE_QUIET: Duration = Duration::from_secs(5);
 pub(crate) struct Memory {
     uids: BTreeMap<String, String>,
     status: Value,
-    /// The places after each step.
+    /// The differing paths of each step.
     pub(crate) places: Vec<Places>,
     pub(crate) events: Vec<BTreeSet<String>>,
 }
@@ -142,7 +141,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Without the names that are other ones in each run.
+/// Removes the names that differ in each run.
 fn hide(play: &Play, text: &str) -> String {
     let text = text.replace(&play.namespace, "<ns>");
     if play.uid.is_empty() {
@@ -152,7 +151,7 @@ fn hide(play: &Play, text: &str) -> String {
     }
 }
 
-/// The places that are not as they were recorded.
+/// Returns the paths that differ from the recording.
 fn places(step: &Step, state: &Value) -> Places {
     let mut places = differences(&step.held, state);
     places.retain(|path, _| !step.is_unstable(path));
@@ -184,7 +183,7 @@ fn wrong(
             )
         })
         .collect();
-    // The cause of an event is over when the next step begins, so that an operator on a busy machine would never see it.
+    // The next step ends the cause of an event, so an operator on a busy machine would never observe it.
     let is_last = n + 1 == golden.steps.len();
     let (mut missing, more) = super::here::events(golden, events);
     missing.retain(|line| golden.steps[n].events.contains(line) && !here.missing.contains(line));
@@ -211,8 +210,8 @@ fn wrong(
     wrong
 }
 
-/// A spec that was submitted, with the `replicas: 1` that the definitions here have the API server fill in; the recordings
-/// have it as it was. In MPIJobs an unset number is not the same in all roles.
+/// Returns a submitted spec with the default `replicas: 1` of our definitions, which the recordings lack. In MPIJobs the
+/// default differs between roles.
 fn with_replicas(submitted: &Value) -> Value {
     let mut spec = submitted.clone();
     let fields = spec.as_object_mut().into_iter().flatten();

@@ -44,10 +44,10 @@ pub(crate) const OTHERS: [(&str, &str, &str, &str); 8] = [
     ("podgroups", "scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
 ];
 
-/// The section of Volcano's groups, whose plural is that of the others.
+/// The section of Volcano's PodGroups. Their plural is also that of the coscheduling plugin's PodGroups.
 pub(crate) const VOLCANO: &str = "volcanopodgroups";
 
-/// The plural that a section stands for.
+/// Returns the plural of a section's kind.
 pub(crate) fn plural(section: &str) -> &str {
     if section == VOLCANO { "podgroups" } else { section }
 }
@@ -62,7 +62,7 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Groups are followed if this is the API group that has them: a server has one definition of them at most.
+    /// PodGroups are followed if they belong to this API group. A server has at most one definition of them.
     pub(crate) fn of(client: &Client, namespace: &str, jobs: ApiResource, gangs: &str) -> Self {
         let (sender, held) = watch::channel(Held::default());
         let mut tasks = JoinSet::new();
@@ -118,7 +118,7 @@ async fn follow(api: Api<DynamicObject>, sender: watch::Sender<Held>, part: Part
             Ok(Event::Delete(object)) => sender.send_modify(|held| {
                 part(held).remove(&object.name_any());
             }),
-            // It is watched anew.
+            // The loop starts another watch.
             Err(_) => {}
         }
     }

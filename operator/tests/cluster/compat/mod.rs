@@ -1,8 +1,8 @@
-//! The scenarios of `tests/compat` on a real API server: what the Go operator made of them, and what
-//! ours does. How ours differs is in `tests/compat/replica` and `tests/compat/default`, one file for
-//! each scenario; why, in `tests/compat/differences.yaml`.
+//! Plays the scenarios of `tests/compat` on a real API server, and compares each state with the recording of the Go
+//! operator. Each scenario has a file with the known differences, in `tests/compat/replica` and `tests/compat/default`;
+//! `tests/compat/differences.yaml` has their reasons.
 //!
-//! `make compat` writes these files anew.
+//! `make compat` regenerates these files.
 
 mod compare;
 mod corpus;
@@ -26,10 +26,10 @@ use here::{Here, Scope};
 use look::Memory;
 use play::Play;
 
-/// The number of scenarios that are played at a time.
+/// The number of concurrent scenarios.
 const AT_ONCE: usize = 32;
 
-/// The scenarios whose files are written instead of compared with, such as `mx-*`.
+/// The scenarios whose files are regenerated instead of compared, such as `mx-*`.
 fn recorded() -> Option<String> {
     std::env::var("COMPAT_RECORD").ok().filter(|v| !v.is_empty())
 }
@@ -167,8 +167,8 @@ async fn run(
     early(&play.scenario, &golden, &memory.events, &found)
 }
 
-/// An event may come a step earlier than it was recorded: the Go client sends only so many in a second. It may come
-/// earlier still where the scenario names a defect in the events.
+/// An event may come a step earlier than recorded, because the Go client limits its events per second. It may come even
+/// earlier where the scenario names a defect of the events.
 fn early(scenario: &Scenario, golden: &Golden, told: &[BTreeSet<String>], here: &Here) -> Result<(), String> {
     let mut wrong = Vec::new();
     let names = golden.names();

@@ -1,8 +1,8 @@
-//! Objects without what carries no information: what the API server fills in, times, identities.
+//! Normalized objects: without defaults of the API server, times and identities.
 
 use serde_json::{Map, Value, json};
 
-/// Keeps a pod there that is being deleted.
+/// The finalizer that keeps a pod while it is being deleted.
 pub(crate) const HOLD: &str = "compat.example.com/hold";
 
 type Object = Map<String, Value>;
@@ -11,7 +11,7 @@ fn object(value: &Value) -> Object {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// Takes out what is as the API server makes it.
+/// Removes the API server's defaults.
 fn strip(object: &mut Object, defaults: Value) {
     for (key, default) in defaults.as_object().unwrap() {
         if object.get(key) == Some(default) {
@@ -20,7 +20,7 @@ fn strip(object: &mut Object, defaults: Value) {
     }
 }
 
-/// Lets a list of objects through a filter, and takes it out if it is empty then.
+/// Filters a list of objects, and removes the list if it is then empty.
 fn retain(object: &mut Object, key: &str, keep: impl Fn(&Value) -> bool) {
     if let Some(Value::Array(items)) = object.get_mut(key) {
         items.retain(keep);
@@ -69,9 +69,9 @@ fn pod_spec(spec: &Value) -> Value {
             "terminationGracePeriodSeconds": 30, "serviceAccountName": "default",
         }),
     );
-    // Ours sets it in every pod.
+    // Our operator sets it in every pod.
     strip(&mut spec, json!({"enableServiceLinks": false}));
-    // The second repeats the name of the service account.
+    // `serviceAccount` repeats `serviceAccountName`.
     spec.remove("nodeName");
     spec.remove("serviceAccount");
     retain(&mut spec, "tolerations", |t| {
@@ -87,7 +87,7 @@ fn pod_spec(spec: &Value) -> Value {
     spec.into()
 }
 
-/// Labels, annotations, finalizers, owners, and whether it is being deleted.
+/// Returns the labels, annotations, finalizers, owners, and whether the object is being deleted.
 pub(crate) fn meta(value: &Value, job: &str) -> Object {
     let meta = &value["metadata"];
     let mut out = Object::new();
@@ -139,7 +139,7 @@ pub(crate) fn service(value: &Value, job: &str) -> Value {
         let number = port["port"].clone();
         strip(port, json!({"protocol": "TCP", "targetPort": number}));
     }
-    // The Go operator has them in random order.
+    // The Go operator writes them in random order.
     ports.sort_by_key(|port| {
         let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
         (name.to_owned(), port["port"].as_i64())
@@ -167,7 +167,7 @@ pub(crate) fn service(value: &Value, job: &str) -> Value {
     out.into()
 }
 
-/// Any other object: all but its status.
+/// Returns any other object without its status.
 pub(crate) fn other(value: &Value, job: &str) -> Value {
     let mut out = meta(value, job);
     let content = object(value).into_iter();
@@ -228,7 +228,7 @@ fn hide_time(failure: &mut Value) {
 }
 
 /// Returns one line for each object that an event names: our operator sends one event for all pods of a pass.
-/// Empty if it is not of an operator.
+/// Empty if no operator sent the event.
 pub(crate) fn event(value: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let source = match text(&value["source"]["component"]) {
@@ -279,7 +279,7 @@ fn of_failed_job<'m>(type_: &'m str, reason: &str, message: &'m str) -> (&'m str
     }
 }
 
-/// In the line of an event that does not name all its objects.
+/// Stands in the line of an event that does not name all its objects.
 pub(crate) const MORE: &str = "<more>";
 
 #[test]

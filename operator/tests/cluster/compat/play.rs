@@ -1,4 +1,4 @@
-//! One run of a scenario: the user's and the kubelet's part.
+//! One run of a scenario: the actions of the user and the kubelet.
 
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ use super::normal::HOLD;
 use super::pods::Life;
 use super::requests::{Answer, Requests};
 
-/// For how long a pod is awaited to which something is to happen.
+/// Maximum wait for the pod that a step changes.
 const POD_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A scenario under way.
 pub(crate) struct Play {
     pub(crate) scenario: Scenario,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// Of the job as it was created last.
+    /// The UID of the last created job.
     pub(crate) uid: String,
     /// The job as the user submitted it.
     pub(crate) submitted: Value,
@@ -34,7 +33,7 @@ pub(crate) struct Play {
     core: String,
 }
 
-/// Whom a step concerns.
+/// The target of a step.
 #[derive(Deserialize)]
 struct Whom {
     role: Option<String>,
@@ -63,7 +62,7 @@ fn parse<T: serde::de::DeserializeOwned>(step: &Value) -> Result<T, String> {
 }
 
 impl Play {
-    /// Makes the namespace and what is in it, and creates the job.
+    /// Creates the namespace, its objects and the job.
     pub(crate) async fn begin(
         cluster: &ControlPlane,
         client: &Client,
@@ -113,7 +112,7 @@ impl Play {
         self.mirror.held.clone()
     }
 
-    /// Deletes the job, so that the operator has no more work with it.
+    /// Deletes the job, so that the operator stops working on it.
     pub(crate) async fn end(&self) -> Result<(), String> {
         let options = json!({"propagationPolicy": "Background"});
         self.requests.delete(&self.job(), &options).await.map(drop)
@@ -127,7 +126,7 @@ impl Play {
         format!("{}/pods/{name}", self.core)
     }
 
-    /// Notes what was answered: refusals and warnings, and the codes of what is done to the job.
+    /// Records a response: rejections and warnings, and the status codes of changes of the job.
     fn note(&mut self, answer: &Answer, always: bool) {
         let mut noted = Map::new();
         if always || !answer.ok() || !answer.warnings.is_empty() {
@@ -144,7 +143,7 @@ impl Play {
         self.did.push(noted.into());
     }
 
-    /// Takes one step that is no look at what is there.
+    /// Executes a step other than `settle`.
     pub(crate) async fn act(&mut self, verb: &str, step: &Value) -> Result<(), String> {
         match verb {
             "pod" => {
@@ -213,7 +212,7 @@ impl Play {
                 self.scenario.objects.retain(|object| !goes(object));
                 self.delete(&self.at(kind, name)).await
             }
-            // The next look awaits the changes of this time.
+            // The next comparison waits for the changes of this step.
             "wait" => {
                 self.did.push(json!({}));
                 Ok(())
@@ -275,7 +274,7 @@ impl Play {
         Ok(())
     }
 
-    /// Waits a while for a pod that is only made once others run.
+    /// Waits for a pod that is created only after others run.
     async fn await_pod(&self, name: &str) {
         let mut held = self.held();
         let there = held.wait_for(|held| held.pods.contains_key(name));
@@ -306,7 +305,7 @@ impl Play {
         Ok(())
     }
 
-    /// The kubelet has ended all that was being deleted.
+    /// Completes all deletions of pods, as the kubelet does.
     async fn reap(&mut self) -> Result<(), String> {
         self.did.push(json!({}));
         for pod in self.requests.list(&format!("{}/pods", self.core)).await? {
@@ -329,14 +328,14 @@ impl Play {
         Ok(())
     }
 
-    /// True if the operator did not create an object.
+    /// Returns true if the operator did not create an object.
     pub(crate) fn is_given(&self, section: &str, name: &str) -> bool {
         let mut given = self.scenario.objects.iter();
         matches!(name, "default" | "kube-root-ca.crt")
             || given.any(|o| self::section(o) == section && o["metadata"]["name"] == name)
     }
 
-    /// The path of an object of a section, or of all of them.
+    /// Returns the path of an object of a section, or of the whole section.
     fn at(&self, section: &str, name: &str) -> String {
         let other = OTHERS.iter().find(|(known, ..)| *known == section);
         let root = match other {
@@ -348,7 +347,7 @@ impl Play {
         path.trim_end_matches('/').to_owned()
     }
 
-    /// Scales the workers, or reads how they are scaled.
+    /// Scales the workers, or reads their scale.
     async fn scale(&mut self, step: &Value) -> Result<(), String> {
         let path = format!("{}/scale", self.job());
         let replicas = &step["replicas"];

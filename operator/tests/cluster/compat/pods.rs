@@ -4,33 +4,33 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// When all containers started: long ago, so that no restart is delayed, since the Go operator delays none.
+/// The start of all containers. It is long ago, so that our operator delays no restart, as the Go operator does.
 const STARTED: &str = "2020-01-01T00:00:00Z";
 
-/// A step `pod` or `pods`, but for whom it concerns.
+/// A step `pod` or `pods`, without its target.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Life {
     phase: Option<String>,
-    /// Of the first container, or the one named.
+    /// The exit code of the first container, or of the named one.
     exit_code: Option<i32>,
     container: Option<String>,
     terminated_reason: Option<String>,
     terminated_message: Option<String>,
     restart_count: i32,
     waiting: Option<Value>,
-    /// The container has ended, the pod runs on.
+    /// True if the container has ended and the pod still runs.
     terminated: bool,
     reason: Option<String>,
     message: Option<String>,
     no_container_statuses: bool,
     conditions: Option<Value>,
-    /// It is put onto a node first, so that it is not gone at once when it is deleted.
+    /// Assigns the pod to a node first, so that a deletion waits for the kubelet.
     pub(crate) bind: bool,
 }
 
 impl Life {
-    /// The patch for the status of a pod.
+    /// Returns the patch of a pod's status.
     pub(crate) fn status(&self, pod: &Value) -> Value {
         let now = json!(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         let phase = self.phase.as_deref().unwrap_or_default();

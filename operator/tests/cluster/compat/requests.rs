@@ -1,4 +1,4 @@
-//! Requests as they are, for what answers and refusals are made of.
+//! Plain HTTP requests, whose responses include codes and warnings.
 
 use http::Request;
 use kube::Client;
@@ -46,7 +46,7 @@ impl Requests {
         self.send("DELETE", path, "application/json", Some(options)).await
     }
 
-    /// The objects of a collection.
+    /// Returns the objects of a collection.
     pub(crate) async fn list(&self, path: &str) -> Result<Vec<Value>, String> {
         let answer = self.get(path).await?;
         match answer.body.get("items") {
@@ -83,7 +83,7 @@ impl Requests {
     }
 }
 
-/// The text of a header such as `299 - "text"`.
+/// Returns the text of a header such as `299 - "text"`.
 fn warning(header: &str) -> Option<String> {
     let (_, quoted) = header.split_once('"')?;
     Some(quoted.strip_suffix('"')?.replace("\\\"", "\""))
