@@ -1,80 +1,15 @@
 //! Stops, starts and pauses the API server.
 
-use std::path::Path;
-use std::time::Duration;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::{Client, Config};
-use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
 
-use super::access::{ADMIN, config};
-use super::control_plane::{ControlPlane, Own};
+use super::control_plane::ControlPlane;
+use super::own::Own;
 use super::process::Background;
-use super::{WAIT_TIMEOUT, servers};
-
-/// A server that may be down.
-pub(super) type Slot = Mutex<Option<Background>>;
-
-impl Own {
-    pub(super) fn launch_api_server(&self) -> Result<(), String> {
-        let audit = self.options.audit.as_ref();
-        let flags = &self.options.api_server_flags;
-        let program = servers::api_server(&self.layout, self.directory.path(), audit, flags);
-        let started = program.start(&self.directory).map_err(|e| e.to_string())?;
-        *self.api_server.lock() = Some(started);
-        Ok(())
-    }
-
-    /// Waits until the API server reports that it is ready. It sends no signal, so this polls.
-    pub(super) async fn ready(&self) -> Result<Config, String> {
-        let deadline = Instant::now() + WAIT_TIMEOUT;
-        let kubeconfig = self.directory.path().join(format!("{ADMIN}.kubeconfig"));
-        let mut last = String::new();
-        while Instant::now() < deadline {
-            if self.etcd.ended().is_some() {
-                return Err(format!("etcd: {}", self.etcd.state()));
-            }
-            let api_server = self
-                .api_server
-                .lock()
-                .as_ref()
-                .and_then(|s| s.ended().map(|_| s.state()));
-            if let Some(state) = api_server {
-                return Err(format!("kube-apiserver: {state}"));
-            }
-            match request_config(&kubeconfig).await {
-                Ok(config) => return Ok(config),
-                Err(error) => last = error,
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        let state = self
-            .api_server
-            .lock()
-            .as_ref()
-            .map_or_else(String::new, Background::state);
-        Err(format!(
-            "kube-apiserver: not ready in {WAIT_TIMEOUT:?} ({last}); {state}"
-        ))
-    }
-}
-
-/// Checks that the API server reports that it is ready, and returns the client configuration.
-async fn request_config(kubeconfig: &Path) -> Result<Config, String> {
-    let config = config(kubeconfig).await?;
-    let client = Client::try_from(config.clone()).map_err(|e| e.to_string())?;
-    let request = Request::get("/readyz")
-        .body(Vec::new())
-        .map_err(|e| e.to_string())?;
-    let answer = timeout(Duration::from_secs(5), client.request_text(request)).await;
-    answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-    Ok(config)
-}
 
 impl ControlPlane {
     fn own(&self) -> &Own {

@@ -1,11 +1,8 @@
 //! The API server's audit log.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
-use super::access::{MANAGER, NODE};
-use super::control_plane::ControlPlane;
+use super::users::{MANAGER, NODE};
 
 /// The requests to record.
 #[derive(Clone, Debug)]
@@ -71,7 +68,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn parse(line: &str) -> Self {
+    pub(super) fn parse(line: &str) -> Self {
         let event: Value = serde_json::from_str(line).expect("the audit log is JSON, line by line");
         let text = |pointer| {
             event
@@ -109,20 +106,5 @@ impl Call {
             format!(" {}", self.name)
         };
         format!("{} {what}{name} {}", self.verb, self.code)
-    }
-}
-
-impl ControlPlane {
-    /// Returns all recorded calls so far, in order. A call is recorded by the time its response arrives.
-    pub fn audit(&self) -> Vec<Call> {
-        let own = self
-            .own
-            .as_ref()
-            .expect("only a control plane of our own has an audit log");
-        assert!(own.options.audit.is_some(), "Options::audit was not set");
-        let log = fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default();
-        // The last line may be incomplete.
-        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
-        whole.lines().map(Call::parse).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! A control plane, and the namespaces of its tests.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -12,23 +13,14 @@ use kube::config::Kubeconfig;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
-use super::access::{ADMIN, MANAGER, config, write, write_users};
-use super::api_server::Slot;
-use super::audit::Audit;
+use super::audit::Call;
 use super::binaries::{self, Binaries};
 use super::directory::Directory;
+use super::own::{Options, Own};
 use super::process::{Background, Program};
 use super::servers::{self, Layout};
+use super::users::{ADMIN, MANAGER, config, write, write_users};
 use super::{ports, repository};
-
-/// The options of a control plane.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The requests to record for [`ControlPlane::audit`].
-    pub audit: Option<Audit>,
-    /// Additional flags for the API server.
-    pub api_server_flags: Vec<String>,
-}
 
 /// A permit for each concurrent control plane of a single test. One takes some 400 MB, and a core while it starts.
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -47,16 +39,6 @@ pub struct ControlPlane {
     pub(super) directory: Arc<Directory>,
     /// `None` for a control plane of several tests.
     _permit: Option<SemaphorePermit<'static>>,
-}
-
-/// The processes of the tests, in the order in which they end.
-pub(super) struct Own {
-    pub(super) options: Options,
-    pub(super) layout: Layout,
-    pub(super) manager: Slot,
-    pub(super) api_server: Slot,
-    pub(super) etcd: Background,
-    pub(super) directory: Arc<Directory>,
 }
 
 impl ControlPlane {
@@ -253,5 +235,18 @@ impl ControlPlane {
     /// Returns the directory of files that live as long as the control plane.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
+    }
+
+    /// Returns all recorded calls so far, in order. A call is recorded by the time its response arrives.
+    pub fn audit(&self) -> Vec<Call> {
+        let own = self
+            .own
+            .as_ref()
+            .expect("only a control plane of our own has an audit log");
+        assert!(own.options.audit.is_some(), "Options::audit was not set");
+        let log = fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default();
+        // The last line may be incomplete.
+        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+        whole.lines().map(Call::parse).collect()
     }
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use training_job_testing::PodScript;
 
-use super::access::NODE;
 use super::control_plane::ControlPlane;
+use super::users::NODE;
 
 /// The delay between retries while the server is down.
 const RETRY_DELAY: Duration = Duration::from_millis(100);

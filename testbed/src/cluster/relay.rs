@@ -22,8 +22,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-use super::access::read;
 use super::control_plane::ControlPlane;
+use super::users::read;
 
 /// The state of the connection to the API server. A change breaks all connections, or silences them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

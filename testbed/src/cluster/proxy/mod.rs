@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::access::{config, read};
 use super::control_plane::ControlPlane;
+use super::users::{config, read};
 use super::{WAIT_TIMEOUT, tail};
 use rule::Rule;
 use watches::Stream;
