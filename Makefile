@@ -17,14 +17,13 @@ toolchain:
 
 # The environments come first: a Python that does not fit is reported before minutes of building.
 .PHONY: build build-local install run tune boost torch jax paddle mpi
-build: toolchain ## Build the operator: target/debug/training-operator
-	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 280 crates: some minutes the first time" >&2
-	@cargo build --package training-operator
-
+build: ## Build the operator: target/debug/training-operator
 # The same program without `local cluster`, whose SQLite, CEL and certificates take a tenth of the time.
-build-local: toolchain
-	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 250 crates: some minutes the first time" >&2
-	@cargo build --package training-operator --no-default-features --features local
+FEATURES =
+build-local: FEATURES = --no-default-features --features local
+build build-local: toolchain
+	@[ -e $(OPERATOR) ] || echo "make: building the operator, more than 250 crates: some minutes the first time" >&2
+	@cargo build --package training-operator $(FEATURES)
 
 install: toolchain ## Install training-operator, and kubectl training, into ~/.cargo/bin, which is on your PATH
 	cargo install --locked --path operator

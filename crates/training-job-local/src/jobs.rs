@@ -186,7 +186,7 @@ impl Jobs {
         let is_used = |place: usize| self.jobs.iter().any(|(of, _)| *of == place);
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
-        let api = api(Cluster::builder(), &used)?;
+        let api = in_memory_api(Cluster::builder(), &used)?;
         // The jobs were checked before, so the definitions need no rules.
         let definition = Kind::definition_without_rules;
         let backend = Backend::new(&api, definition, &used, self.options(), &mut config).await?;
@@ -211,7 +211,7 @@ impl Jobs {
 }
 
 /// Creates an in-memory API that can have the objects of some kinds' jobs.
-pub(crate) fn api(builder: Builder, kinds: &[&LocalKind]) -> Result<Cluster, ServerError> {
+pub(crate) fn in_memory_api(builder: Builder, kinds: &[&LocalKind]) -> Result<Cluster, ServerError> {
     let cluster = builder
         .auto_namespaces()
         .history(STORED_CHANGES)
@@ -362,7 +362,7 @@ mod tests {
     async fn first_uid() -> String {
         let mut config = NodeConfig::default();
         let made = Backend::new(
-            &api(Cluster::builder(), &[]).unwrap(),
+            &in_memory_api(Cluster::builder(), &[]).unwrap(),
             Kind::definition_without_rules,
             &[],
             Options::default(),

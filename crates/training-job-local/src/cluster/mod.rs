@@ -12,7 +12,7 @@ use training_job_controller::Operator;
 
 use crate::data::{DataDirectory, DataError, Objects};
 use crate::error::RunError;
-use crate::jobs::{Backend, Jobs, MAX_UNREAD_LINES, api};
+use crate::jobs::{Backend, Jobs, MAX_UNREAD_LINES, in_memory_api};
 use crate::run::{AbortOnDrop, MAX_GRACE_PERIOD};
 
 /// A cluster on this machine. Dropping it kills the processes of its pods.
@@ -26,7 +26,8 @@ pub struct LocalCluster {
 
 impl Jobs {
     /// Starts a cluster for jobs of these kinds, which its users create through its API on this port of 127.0.0.1, or any
-    /// free port if it is 0. The configuration of the node is changed as by [`start`](Self::start). Must be called within a tokio runtime that has I/O and time enabled.
+    /// free port if it is 0. The configuration of the node is changed as by [`start`](Self::start). Must be called within a
+    /// tokio runtime that has I/O and time enabled.
     ///
     /// With `data` the objects and the output of pods are in this directory, and a later cluster continues with them. Pods
     /// that ran are reported as lost to it, as after a reboot of their node.
@@ -41,7 +42,7 @@ impl Jobs {
         data: Option<DataDirectory>,
     ) -> Result<LocalCluster, RunError> {
         let kinds: Vec<_> = self.kinds.iter().collect();
-        let api = api(kube_memory::Cluster::builder().rules(), &kinds)?;
+        let api = in_memory_api(kube_memory::Cluster::builder().rules(), &kinds)?;
         if let Some(directory) = data {
             config.output = Some(directory.output());
             persist(&api, directory.objects()?)?;
