@@ -223,8 +223,7 @@ impl Path {
         let plural = rest.next()?;
         let name = rest.next();
         // No sub-resource has a slash in its name, so a longer path is one that is not served.
-        let subresource: Vec<String> = rest.collect();
-        let subresource = (!subresource.is_empty()).then(|| subresource.join("/"));
+        let subresource = rest.reduce(|path, segment| path + "/" + &segment);
         Some(Self {
             group,
             version,
