@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The start of all containers. It is long ago, so that our operator delays no restart, as the Go operator does.
+/// The start of all containers. It is long ago, so that our operator delays no restart. The Go operator delays none.
 const STARTED: &str = "2020-01-01T00:00:00Z";
 
 /// A step `pod` or `pods`, without its target.
