@@ -102,9 +102,13 @@ fn an_operator_may_die_at_any_call_of_small_workloads() {
     for workload in workloads::all() {
         if ![
             "success",
+            "failure",
             "restart-job",
+            "restart-replica",
+            "scale-up",
             "suspend-resume",
             "recreate",
+            "ttl",
             "clean-all",
         ]
         .contains(&&*workload.name)
@@ -112,7 +116,10 @@ fn an_operator_may_die_at_any_call_of_small_workloads() {
             continue;
         }
         let expected = exhaustive::run_without_faults(&workload);
-        let cases = exhaustive::cases(&workload, &expected, Trial::Deaths);
+        let mut cases = exhaustive::cases(&workload, &expected, Trial::Deaths);
+        if workload.name == "success" {
+            cases.extend(exhaustive::cases(&workload, &expected, Trial::PairsOfDeaths(6)));
+        }
         let report = parallel(cases.len() as u64, THREADS, |n, report| {
             let case = &cases[usize::try_from(n).unwrap()];
             exhaustive::run_case(&workload, &expected, case, report);

@@ -184,6 +184,7 @@ impl SettledCluster {
         pods.chain(services)
             .chain(maps)
             .chain(objects)
+            .filter(|holder| holder["metadata"]["namespace"] == job["metadata"]["namespace"])
             .filter(|holder| job::controller(*holder) != uid(job))
             .map(name)
             .collect()

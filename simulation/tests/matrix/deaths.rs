@@ -1,6 +1,5 @@
 //! The operator dies, or is shut down.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -8,53 +7,20 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
-use training_job_simulation::faults::CallFault::{self, DiesAfter, DiesBefore, Lost, Slow};
+use training_job_simulation::faults::CallFault::{DiesAfter, Lost, Slow};
 use training_job_simulation::faults::PodFate::Runs;
-use training_job_simulation::random::Random;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{
-    created_and_deleted, fill_a_page, run_cases, settle_and_check, sites, succeeds, success, writes,
-};
-
-#[test]
-fn the_operator_dies_repeatedly() {
-    let life = success();
-    let sites: Vec<_> = sites(&life).into_iter().filter(writes).collect();
-    let mut cases = Vec::new();
-    for (n, first) in sites.iter().enumerate() {
-        for second in &sites[n + 1..] {
-            cases.push(BTreeMap::from([
-                (first.clone(), DiesAfter),
-                (second.clone(), DiesAfter),
-            ]));
-        }
-    }
-    // `make sim` runs all pairs.
-    let mut some: Vec<_> = cases.into_iter().step_by(3).collect();
-    for seed in 0..10 {
-        let mut random = Random::about(seed, "deaths", 0);
-        let mut deaths: BTreeMap<_, CallFault> = BTreeMap::new();
-        while deaths.len() < 3 {
-            let fault = random.pick(&[DiesBefore, DiesAfter]).clone();
-            deaths.insert(random.pick(&sites).clone(), fault);
-        }
-        some.push(deaths);
-    }
-    run_cases(&life, some);
-}
+use crate::harness::{assert_made, either, fill_a_page, settle_and_check, sim_of, succeeds};
 
 #[tokio::test(start_paused = true)]
 async fn the_operator_dies_before_its_lists_are_complete() {
     for (resource, page) in [("pods", 2), ("pods", 1), ("services", 1), ("mxjobs", 1)] {
-        let mut sim = Simulation::new(|name, _| {
-            if name.starts_with("a-") {
-                training_job_simulation::faults::PodFate::Pends
-            } else {
-                Runs
-            }
-        });
-        sim.create(train("job", &SMALL)).await;
+        let mut sim = sim_of(
+            |name, _| either(name, "a-", training_job_simulation::faults::PodFate::Pends, Runs),
+            json!({}),
+        )
+        .await;
         sim.advance(10).await;
         if page == 2 {
             fill_a_page(&sim).await;
@@ -143,11 +109,7 @@ async fn the_operator_gets_sigterm_while_it_creates_pods() {
         assert_eq!(sim.conditions("job"), "Created Running=False Succeeded", "{at}");
         assert_eq!(sim.status("job")["restartCount"], json!(null), "{at}");
         for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-            assert_eq!(
-                created_and_deleted(&sim, &format!("pods job-{pod}")).0,
-                1,
-                "{at}: {pod}"
-            );
+            assert_made(&sim, &format!("pods job-{pod}"), 1, format_args!("{at}: {pod}"));
         }
         settle_and_check(&mut sim).await;
     }

@@ -1,17 +1,18 @@
 //! Responses to deletes, while no watch delivers their effect.
 
 use serde_json::json;
-use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Status};
+use training_job_simulation::faults::CallFault::{Garbled, Refused, Status};
 use training_job_simulation::faults::PodFate::Runs;
-use training_job_simulation::simulation::{SMALL, Simulation, train};
+use training_job_simulation::simulation::Simulation;
 use training_job_simulation::world::job;
 
-use crate::harness::{created_and_deleted, edit, event_count, make, remove, settle_and_check, worker};
+use crate::harness::{
+    created_and_deleted, edit, edit_job, event_count, make, remove, settle_and_check, sim_of, worker,
+};
 
 /// Returns a simulation with a running job in the operator's caches. The watches of `frozen` are silent from now on.
 async fn sim(frozen: &str) -> Simulation {
-    let sim = Simulation::new(|_, _| Runs);
-    sim.create(train("job", &SMALL)).await;
+    let sim = sim_of(|_, _| Runs, json!({})).await;
     sim.advance(10).await;
     assert_eq!(sim.conditions("job"), "Created Running");
     sim.cluster.freeze_watches(Some(frozen));
@@ -37,35 +38,72 @@ fn calls(sim: &Simulation, plural: &str) -> (usize, usize) {
     )
 }
 
-/// A server responds to a delete with the object, or with a status.
+/// The numbers of calls after each response to a delete. The object counts as deleted if the response, or a read after a
+/// conflict, shows that it is gone or that another object has its name.
 #[tokio::test(start_paused = true)]
-async fn a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
-    for plural in ["pods", "services"] {
-        let mut sim = sim(plural).await;
-        sim.network.fail_next("delete", plural, usize::MAX, Status);
-        shrink(&sim).await;
-        sim.advance(60).await;
-        assert_eq!(calls(&sim, plural), (deleted(plural), 0), "{plural}");
-        settle_and_check(&mut sim).await;
-    }
-}
-
-/// A failure in a body with the status code of a success is still a failure.
-#[tokio::test(start_paused = true)]
-async fn a_status_that_speaks_of_failure_is_none() {
-    for plural in ["pods", "services"] {
-        let mut sim = sim(plural).await;
-        sim.network
-            .fail_next("delete", plural, 2, Refused(200, "InternalError"));
-        shrink(&sim).await;
-        sim.advance(60).await;
-        assert_eq!(calls(&sim, plural), (deleted(plural) + 2, 0), "{plural}");
-        assert_eq!(
-            created_and_deleted(&sim, &format!("{plural} job-worker-1")),
+async fn a_delete_gets_each_response() {
+    let conflict = || Refused(409, "Conflict");
+    let error = || Refused(500, "InternalError");
+    let all = usize::MAX;
+    // The faults of the first deletes and of the first read, and the numbers of additional deletes and of reads.
+    let rows = [
+        ("a status of success is a response", Status, all, None, (0, 0)),
+        (
+            "a status of failure with the code 200",
+            Refused(200, "InternalError"),
+            2,
+            None,
+            (2, 0),
+        ),
+        ("an error", error(), 2, None, (2, 0)),
+        ("no right", Refused(403, "Forbidden"), 2, None, (2, 0)),
+        (
+            "a conflict although it took effect",
+            Garbled(409, "Conflict"),
+            1,
+            None,
+            (0, 1),
+        ),
+        ("a conflict", conflict(), 1, None, (1, 1)),
+        (
+            "a conflict, and the read fails",
+            conflict(),
+            1,
+            Some(error()),
             (1, 1),
-            "{plural}"
-        );
-        settle_and_check(&mut sim).await;
+        ),
+        (
+            "a conflict, and a proxy finds nothing",
+            conflict(),
+            1,
+            Some(Refused(404, "NotFound")),
+            (1, 1),
+        ),
+    ];
+    for (case, fault, times, read, (deletes, gets)) in &rows {
+        // A pod that is being deleted still has its name.
+        let plurals = if *gets > 0 {
+            &["services"][..]
+        } else {
+            &["pods", "services"]
+        };
+        for &plural in plurals {
+            let mut sim = sim(plural).await;
+            sim.network.fail_next("delete", plural, *times, fault.clone());
+            if let Some(fault) = read {
+                sim.network.fail_next("get", plural, 1, fault.clone());
+            }
+            shrink(&sim).await;
+            sim.advance(60).await;
+            let expected = (deleted(plural) + deletes, *gets);
+            assert_eq!(calls(&sim, plural), expected, "{plural}: {case}");
+            assert_eq!(
+                created_and_deleted(&sim, &format!("{plural} job-worker-1")),
+                (1, 1),
+                "{plural}: {case}"
+            );
+            settle_and_check(&mut sim).await;
+        }
     }
 }
 
@@ -80,58 +118,11 @@ async fn deleted_objects_were_replaced_by_others_of_the_same_name() {
     shrink(&sim).await;
     sim.advance(100).await;
     assert_eq!(calls(&sim, "pods"), (deleted("pods"), 1));
-    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
+    edit_job(&sim, worker(json!({"replicas": 2}))).await;
     sim.advance(60).await;
     assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
     assert!(remove(&sim, "pods", "job-worker-1").await);
     sim.advance(400).await;
     settle_and_check(&mut sim).await;
     assert_eq!(created_and_deleted(&sim, "pods job-worker-1"), (3, 2));
-}
-
-/// A conflict does not reveal the state of the object, so it is read. It counts as deleted only if it is gone, or if
-/// another object has its name.
-#[tokio::test(start_paused = true)]
-async fn a_delete_conflicts() {
-    let conflict = |sim: &Simulation, fault: CallFault| sim.network.fail_next("delete", "services", 1, fault);
-    // The delete took effect despite the conflict.
-    let mut it = sim("services").await;
-    conflict(&it, Garbled(409, "Conflict"));
-    shrink(&it).await;
-    it.advance(60).await;
-    assert_eq!(calls(&it, "services"), (1, 1));
-    settle_and_check(&mut it).await;
-    // The delete had no effect. The read returns the object, or an error.
-    for read in [
-        None,
-        Some(Refused(500, "InternalError")),
-        Some(Refused(404, "NotFound")),
-    ] {
-        let mut it = sim("services").await;
-        conflict(&it, Refused(409, "Conflict"));
-        read.iter()
-            .for_each(|fault| it.network.fail_next("get", "services", 1, fault.clone()));
-        shrink(&it).await;
-        it.advance(60).await;
-        assert_eq!(calls(&it, "services"), (2, 1), "{read:?}");
-        assert_eq!(
-            created_and_deleted(&it, "services job-worker-1"),
-            (1, 1),
-            "{read:?}"
-        );
-        settle_and_check(&mut it).await;
-    }
-}
-
-/// After other errors, nothing is read.
-#[tokio::test(start_paused = true)]
-async fn a_refused_delete_is_tried_again_without_a_read() {
-    for fault in [Refused(500, "InternalError"), Refused(403, "Forbidden")] {
-        let mut sim = sim("pods").await;
-        sim.network.fail_next("delete", "pods", 2, fault.clone());
-        shrink(&sim).await;
-        sim.advance(60).await;
-        assert_eq!(calls(&sim, "pods"), (deleted("pods") + 2, 0), "{fault:?}");
-        settle_and_check(&mut sim).await;
-    }
 }

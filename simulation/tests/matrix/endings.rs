@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault::{Lost, Refused, Unanswered};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{PodFates, call, edit, event_count, policy, settle_and_check, succeeds};
+use crate::harness::{
+    PodFates, assert_idle, call, edit, edit_job, either, event_count, policy, settle_and_check, sim_of,
+    succeeds, with_policy,
+};
 
 /// The call at which the job is deleted gets no response, with or without its effect. Other calls in flight continue.
 #[tokio::test(start_paused = true)]
@@ -41,9 +44,7 @@ async fn the_job_is_deleted_at_each_call_of_its_start() {
 async fn the_job_is_deleted_with_each_propagation_policy() {
     for how in ["Background", "Foreground", "Orphan"] {
         for at in [1, 10, 150, 250] {
-            let mut sim = Simulation::new(succeeds);
-            let keep = json!({"runPolicy": {"cleanPodPolicy": "None"}});
-            sim.create(with_spec(train("job", &SMALL), keep)).await;
+            let mut sim = sim_of(succeeds, json!({"cleanPodPolicy": "None"})).await;
             sim.advance(at).await;
             let children = (sim.pods_now().len(), sim.services_now().len());
             let path = "/apis/kubeflow.org/v1/namespaces/default/mxjobs/job";
@@ -56,6 +57,12 @@ async fn the_job_is_deleted_with_each_propagation_policy() {
             assert!(sim.stored("mxjobs", "job").is_null(), "{case}");
             let left = (sim.pods_now().len(), sim.services_now().len());
             assert_eq!(left, if how == "Orphan" { children } else { (0, 0) }, "{case}");
+            if how == "Orphan" {
+                let orphans = sim.pods_now();
+                sim.create(train("job", &SMALL)).await;
+                sim.advance(60).await;
+                assert_eq!(sim.pods_now(), orphans, "{case}: they are not the new job's");
+            }
         }
     }
 }
@@ -63,24 +70,29 @@ async fn the_job_is_deleted_with_each_propagation_policy() {
 /// A finalizer keeps a job that is being deleted, while its pods are deleted and end.
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_keeps_it_for_hours() {
-    let mut sim = Simulation::new(|name, _| {
-        if name.ends_with("worker-1") {
-            Fails(137, 60)
-        } else {
-            Runs
-        }
-    });
+    let mut sim = Simulation::new(|name, _| either(name, "worker-1", Fails(137, 60), Runs));
     let mut job = train("job", &SMALL);
     job["metadata"]["finalizers"] = json!(["a/b"]);
+    let mut invalid = train("invalid", &[("Worker", -1)]);
+    invalid["metadata"]["finalizers"] = json!(["a/b"]);
     sim.create(job).await;
     sim.advance(10).await;
+    // It is deleted before any operator has seen it.
+    sim.kill().await;
+    sim.create(invalid).await;
+    sim.delete("invalid").await;
+    sim.start();
+    sim.advance(1).await;
     sim.delete("job").await;
     sim.network.take_calls();
     sim.delete_pod("job-worker-0").await;
     sim.advance(3 * 3_600).await;
     let calls = sim.network.take_calls();
     assert!(calls.iter().all(|c| c.verb == "watch"), "{calls:?}");
-    edit(&sim, "mxjobs", "job", json!({"metadata": {"finalizers": []}})).await;
+    assert_eq!(sim.conditions("invalid"), "", "it is left alone");
+    for name in ["job", "invalid"] {
+        edit(&sim, "mxjobs", name, json!({"metadata": {"finalizers": []}})).await;
+    }
     settle_and_check(&mut sim).await;
     assert!(sim.stored("mxjobs", "job").is_null());
     assert!(sim.pods_now().is_empty());
@@ -122,7 +134,7 @@ async fn its_namespace_is_going() {
         sim.advance(1).await;
         sim.network.take_calls();
         sim.advance(600).await;
-        assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
+        assert_idle(&sim, "");
         settle_and_check(&mut sim).await;
         assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
     }
@@ -171,11 +183,10 @@ async fn each_clean_up_policy_meets_each_end() {
             let mut sim = Simulation::new(script);
             let mut run = limits.clone();
             run["cleanPodPolicy"] = json!(clean);
-            sim.create(with_spec(train("job", &SMALL), json!({"runPolicy": run})))
-                .await;
+            sim.create(with_policy("job", &SMALL, run)).await;
             if end == "suspended" {
                 sim.advance(100).await;
-                edit(&sim, "mxjobs", "job", policy(json!({"suspend": true}))).await;
+                edit_job(&sim, policy(json!({"suspend": true}))).await;
             }
             settle_and_check(&mut sim).await;
             let left: Vec<String> = sim.pods_now();
@@ -217,26 +228,27 @@ async fn each_clean_up_policy_meets_each_end() {
 async fn the_job_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {
         for last in [true, false] {
-            let mut sim = Simulation::new(succeeds);
-            sim.create(train("job", &SMALL)).await;
+            let mut sim = sim_of(succeeds, json!({})).await;
             sim.advance(3).await;
+            let started = sim.status("job")["startTime"].clone();
             for turn in 0..9 {
-                edit(&sim, "mxjobs", "job", policy(json!({"suspend": turn % 2 == 0}))).await;
+                edit_job(&sim, policy(json!({"suspend": turn % 2 == 0}))).await;
                 tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
             }
-            edit(&sim, "mxjobs", "job", policy(json!({"suspend": last}))).await;
+            edit_job(&sim, policy(json!({"suspend": last}))).await;
             settle_and_check(&mut sim).await;
+            let is_same = sim.status("job")["startTime"] == started;
+            assert!(!is_same || last || millis < 900, "the time starts again");
             let conditions = sim.conditions("job");
             let end = if last { "Suspended" } else { "Succeeded" };
             assert!(conditions.ends_with(end), "{millis} ms: {conditions}");
         }
     }
-    let sim = Simulation::new(succeeds);
-    sim.create(train("job", &SMALL)).await;
+    let sim = sim_of(succeeds, json!({})).await;
     sim.advance(220).await;
     let ended = sim.status("job");
     for suspend in [true, false, true] {
-        edit(&sim, "mxjobs", "job", policy(json!({"suspend": suspend}))).await;
+        edit_job(&sim, policy(json!({"suspend": suspend}))).await;
         sim.advance(10).await;
     }
     assert_eq!(sim.status("job"), ended, "an end is an end");

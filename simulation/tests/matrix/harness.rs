@@ -1,8 +1,13 @@
 //! Shared parts of the tests: small workloads, faults at each of their calls, and checks of the final state.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::Duration;
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
+use training_job_controller::{Metrics, Operator};
 use training_job_simulation::faults::PodFate::{self, Fails, Succeeds};
 use training_job_simulation::faults::{CallFault, CallSite};
 use training_job_simulation::modes::exhaustive::{self, Case, run_case, run_without_faults};
@@ -15,7 +20,7 @@ use training_job_simulation::scenario::interventions::ScheduledIntervention;
 use training_job_simulation::scenario::planned_job::PlannedJob;
 use training_job_simulation::scenario::users::UserAction;
 use training_job_simulation::scenario::workloads::Workload;
-use training_job_simulation::simulation::Simulation;
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
 use training_job_simulation::world::direct::{path, request};
 use training_job_simulation::world::job::{self, JobType};
 
@@ -174,6 +179,83 @@ pub(crate) fn run_without_violations(scenario: &Scenario, case: &str) -> RunSumm
     summary
 }
 
+/// Creates a cluster with an operator, and a job of four replicas with this run policy.
+pub(crate) async fn sim_of(
+    pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static,
+    policy: Value,
+) -> Simulation {
+    let sim = Simulation::new(pod_fates);
+    sim.create(with_policy("job", &SMALL, policy)).await;
+    sim
+}
+
+/// Returns a job with these roles and this run policy.
+pub(crate) fn with_policy(name: &str, roles: &[(&str, i32)], policy: Value) -> Value {
+    with_spec(train(name, roles), json!({"runPolicy": policy}))
+}
+
+/// Returns the first fate for the pods with this part of a name, and the second for the others.
+pub(crate) fn either(name: &str, part: &str, fate: PodFate, other: PodFate) -> PodFate {
+    if name.contains(part) { fate } else { other }
+}
+
+/// Asserts that the last condition of a job is this one.
+#[track_caller]
+pub(crate) fn assert_ends(sim: &Simulation, job: &str, end: &str, case: impl Display) {
+    let conditions = sim.conditions(job);
+    assert!(conditions.ends_with(end), "{case}: {job} is {conditions}");
+}
+
+/// Asserts how many times a pod or service, such as `pods job-worker-0`, was created.
+#[track_caller]
+pub(crate) fn assert_made(sim: &Simulation, child: &str, times: u64, case: impl Display) {
+    let made = created_and_deleted(sim, child).0;
+    assert_eq!(made, times, "{case}: {child} was created {made} times");
+}
+
+/// Asserts that operators have made no calls except watches since the last [`take_calls`](Network::take_calls).
+#[track_caller]
+pub(crate) fn assert_idle(sim: &Simulation, case: impl Display) {
+    let calls = sim.network.take_calls();
+    assert!(calls.iter().all(|call| call.verb == "watch"), "{case}: {calls:?}");
+}
+
+/// Starts an operator of the simulation's kinds of jobs. Returns its metrics.
+pub(crate) fn start_with_metrics(
+    sim: &mut Simulation,
+    concurrency: usize,
+    manage: fn(Operator) -> Operator,
+) -> Metrics {
+    let metrics = Metrics::default();
+    let counted = metrics.clone();
+    sim.start_as(move |client, mut options| {
+        (options.metrics, options.concurrency) = (counted, concurrency);
+        manage(Operator::new(client, options)).run()
+    });
+    metrics
+}
+
+/// Returns the sum of the metrics whose names and labels contain all of these words.
+pub(crate) fn metric(metrics: &Metrics, words: &[&str]) -> f64 {
+    let mut registry = Registry::with_prefix("training_operator");
+    metrics.register(&mut registry);
+    let mut page = String::new();
+    encode(&mut page, &registry).unwrap();
+    let lines = page
+        .lines()
+        .filter(|line| words.iter().all(|word| line.contains(word)));
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+/// Waits until `what` holds.
+pub(crate) async fn until(what: impl Fn() -> bool) {
+    while !what() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Returns the number of events with this reason.
 pub(crate) fn event_count(sim: &Simulation, reason: &str) -> usize {
     sim.events().iter().filter(|e| *e == reason).count()
@@ -212,6 +294,23 @@ pub(crate) async fn fill_a_page(sim: &Simulation) {
 /// Merges a patch into an object.
 pub(crate) async fn edit(sim: &Simulation, plural: &str, name: &str, patch: Value) {
     call(sim, "PATCH", &path(plural, name), patch).await.unwrap();
+}
+
+/// Merges a patch into the job named `job`.
+pub(crate) async fn edit_job(sim: &Simulation, patch: Value) {
+    sim.edit("job", patch).await;
+}
+
+/// Creates a cluster with an operator of ToyJobs.
+pub(crate) fn toys(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Simulation {
+    let mut sim = Simulation::with_setup(Setup::toyjobs(pod_fates));
+    sim.start();
+    sim
+}
+
+/// Returns a ToyJob with these roles.
+pub(crate) fn toy_job(name: &str, roles: &[(&str, i32)]) -> Value {
+    job::new(JobType::Toy, name, roles, "ExitCode")
 }
 
 /// Merges a patch into the status of an object.

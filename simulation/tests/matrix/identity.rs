@@ -1,15 +1,16 @@
 //! Owners of objects.
 
 use serde_json::{Value, json};
+use training_job_simulation::faults::CallFault::Slow;
 use training_job_simulation::faults::PodFate::{self, NodeLost, Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
 use training_job_simulation::scenario::users::UserAction;
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
-    created_and_deleted, edit, event_count, make, remove, run_without_violations, settle_and_check, succeeds,
-    workload,
+    assert_ends, assert_idle, assert_made, call, edit, edit_status, event_count, make, remove,
+    run_without_violations, settle_and_check, sim_of, succeeds, until, with_policy, workload,
 };
 
 fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
@@ -53,7 +54,7 @@ async fn a_job_is_made_again_under_its_name() {
                 sim.assert_no_violations();
             } else {
                 settle_and_check(&mut sim).await;
-                assert!(sim.conditions("job").ends_with("Succeeded"), "{case}");
+                assert_ends(&sim, "job", "Succeeded", &case);
             }
         }
     }
@@ -89,38 +90,50 @@ fn old_news_come_after_the_new_job() {
     }
 }
 
-/// The object belongs to its new owner. The job reports once that the name is taken.
+/// The object belongs to its new owner, and nothing restarts. The job reports once that it lacks the object. When the
+/// object is gone, only the scope `Job` counts that as a restart.
 #[tokio::test(start_paused = true)]
-async fn the_owner_is_taken_off_a_pod_or_service() {
-    for (plural, event) in [("pods", "FailedCreatePod"), ("services", "FailedCreateService")] {
+async fn an_object_without_its_owner_reference_is_left_alone() {
+    let rows = [
+        ("pods", "Replica", "FailedCreatePod"),
+        ("pods", "Job", "PodNotControlled"),
+        ("services", "Replica", "FailedCreateService"),
+    ];
+    for (plural, scope, event) in rows {
+        let case = format!("{plural}, scope {scope}");
         let mut sim = sim(|_, _| Runs);
-        let one = json!({"runPolicy": {"restartScope": "Replica"}});
-        sim.create(with_spec(train("job", &SMALL), one)).await;
+        sim.create(with_policy("job", &SMALL, json!({"restartScope": scope})))
+            .await;
         sim.advance(10).await;
-        let uid = sim.stored(plural, "job-worker-1")["metadata"]["uid"].clone();
-        edit(
-            &sim,
-            plural,
-            "job-worker-1",
-            json!({"metadata": {"ownerReferences": null}}),
-        )
-        .await;
+        let (before, uid) = (
+            sim.pods_now(),
+            sim.stored(plural, "job-worker-1")["metadata"]["uid"].clone(),
+        );
+        let released = json!({"metadata": {"ownerReferences": null}});
+        edit(&sim, plural, "job-worker-1", released).await;
+        sim.network.take_calls();
         sim.advance(3_600).await;
-        let after = sim.stored(plural, "job-worker-1")["metadata"].clone();
+        let calls = sim
+            .network
+            .take_calls()
+            .into_iter()
+            .filter(|call| call.verb != "watch");
+        assert!(calls.count() < 400, "{case}");
+        let after = &sim.stored(plural, "job-worker-1")["metadata"];
         assert_eq!(
             (&after["uid"], &after["ownerReferences"]),
             (&uid, &Value::Null),
-            "{plural}"
+            "{case}"
         );
-        assert_eq!(event_count(&sim, event), 1, "{plural}");
+        assert_eq!(sim.pods_now(), before, "{case}");
+        assert_eq!(event_count(&sim, event), 1, "{case}");
+        assert_eq!(sim.status("job")["restartCount"], Value::Null, "{case}");
         assert!(remove(&sim, plural, "job-worker-1").await);
         sim.advance(400).await;
         settle_and_check(&mut sim).await;
-        assert_eq!(
-            created_and_deleted(&sim, &format!("{plural} job-worker-1")).0,
-            2,
-            "{plural}"
-        );
+        assert_made(&sim, &format!("{plural} job-worker-1"), 2, &case);
+        let restarts = sim.status("job")["restartCount"].as_i64();
+        assert_eq!(restarts, (scope == "Job").then_some(1), "{case}");
     }
 }
 
@@ -163,7 +176,7 @@ async fn a_pod_that_looks_like_the_jobs_is_anothers() {
     sim.advance(10).await;
     for phase in ["Failed", "Succeeded"] {
         for name in ["theirs", "nobodys"] {
-            crate::harness::edit_status(&sim, "pods", name, json!({"phase": phase})).await;
+            edit_status(&sim, "pods", name, json!({"phase": phase})).await;
         }
     }
     sim.advance(300).await;
@@ -219,8 +232,8 @@ async fn a_pod_has_two_owners() {
     let mut sim = sim(|_, _| Runs);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "somebody"}, "spec": {"clusterIP": "None"}});
     make(&sim, "services", service).await;
-    let one = json!({"runPolicy": {"restartScope": "Replica"}});
-    sim.create(with_spec(train("job", &SMALL), one)).await;
+    sim.create(with_policy("job", &SMALL, json!({"restartScope": "Replica"})))
+        .await;
     sim.advance(10).await;
     let ours = sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
     let mut theirs = owner(&sim, "services", "somebody");
@@ -229,7 +242,7 @@ async fn a_pod_has_two_owners() {
     edit(&sim, "pods", "job-worker-1", both(&ours)).await;
     sim.network.take_calls();
     sim.advance(300).await;
-    assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
+    assert_idle(&sim, "");
     let mut weak = ours.clone();
     weak["controller"] = json!(false);
     let uid = sim.stored("pods", "job-worker-1")["metadata"]["uid"].clone();
@@ -258,16 +271,16 @@ async fn an_owner_is_claimed_from_another_namespace() {
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}});
-    let _ = crate::harness::call(&sim, "POST", "/api/v1/namespaces", namespace).await;
+    let _ = call(&sim, "POST", "/api/v1/namespaces", namespace).await;
     let ours = sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
     let path = "/api/v1/namespaces/away/pods";
     for name in ["job-worker-1", "job-worker-7"] {
         let mut forged = pod(name, std::slice::from_ref(&ours));
         forged["status"] = json!({"phase": "Failed"});
-        crate::harness::call(&sim, "POST", path, forged).await.unwrap();
+        call(&sim, "POST", path, forged).await.unwrap();
         let failed = json!({"status": {"phase": "Failed", "containerStatuses": [{"name": "mxnet", "image": "i",
             "imageID": "i", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}]}});
-        let _ = crate::harness::call(&sim, "PATCH", &format!("{path}/{name}/status"), failed).await;
+        let _ = call(&sim, "PATCH", &format!("{path}/{name}/status"), failed).await;
     }
     sim.advance(60).await;
     assert_eq!(sim.conditions("job"), "Created Running");
@@ -277,4 +290,87 @@ async fn an_owner_is_claimed_from_another_namespace() {
     );
     assert_eq!(sim.network.count("delete", "pods"), 0);
     settle_and_check(&mut sim).await;
+}
+
+/// Objects of another operator have other labels. Their services must also select later pods.
+#[tokio::test(start_paused = true)]
+async fn objects_of_another_operator_for_the_same_job_are_adopted() {
+    let mut sim = sim_of(|_, _| Runs, json!({})).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let all = |sim: &Simulation| -> Vec<Value> {
+        let objects = ["pods", "services"]
+            .into_iter()
+            .flat_map(|plural| sim.cluster.list(plural, None));
+        objects.map(|object| object.value().clone()).collect()
+    };
+    let before = all(&sim);
+    let keys = [
+        "operator-name",
+        "job-name",
+        "replica-type",
+        "replica-index",
+        "job-role",
+    ];
+    for object in &before {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let mut labels = json!({"group-name": "kubeflow.org", "job-name": "job", "replica": name});
+        for key in keys {
+            labels[format!("training.kubeflow.org/{key}")] = Value::Null;
+        }
+        if object["kind"] == "Service" {
+            let patch = json!({"metadata": {"labels": labels}, "spec": {"selector": labels}});
+            edit(&sim, "services", name, patch).await;
+        } else {
+            edit(&sim, "pods", name, json!({"metadata": {"labels": labels}})).await;
+        }
+    }
+    // Another operator does not record restarts.
+    sim.edit_status("job", json!({"recovery": null})).await;
+    sim.start();
+    sim.advance(60).await;
+    for (before, after) in before.iter().zip(all(&sim)) {
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            after["spec"]["selector"], before["spec"]["selector"],
+            "no old label is left in it"
+        );
+        let (labels, right) = (&after["metadata"]["labels"], &before["metadata"]["labels"]);
+        assert_eq!(labels["group-name"], "kubeflow.org", "others stay");
+        for (key, value) in right.as_object().unwrap() {
+            assert_eq!(labels[key], *value, "{key}");
+        }
+    }
+    assert_ends(&sim, "job", "Running", "");
+    let told = [
+        "SuccessfulAdoptPod",
+        "SuccessfulAdoptService",
+        "SuccessfulCreatePod",
+    ];
+    assert_eq!(
+        told.map(|reason| event_count(&sim, reason)),
+        [1, 1, 1],
+        "the first operator created"
+    );
+    settle_and_check(&mut sim).await;
+}
+
+/// An object that changes between the read and the patch is read again.
+#[tokio::test(start_paused = true)]
+async fn an_adoption_names_the_version_that_was_read() {
+    let mut sim = sim_of(|_, _| Runs, json!({"restartScope": "Replica"})).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let label = "training.kubeflow.org/operator-name";
+    let pod = "job-worker-1";
+    edit(&sim, "pods", pod, json!({"metadata": {"labels": {label: null}}})).await;
+    sim.network.fail_next("patch", "pods", 1, Slow(1_000, 0));
+    sim.start();
+    until(|| sim.network.count("get", "pods") > 0).await;
+    edit(&sim, "pods", pod, json!({"metadata": {"ownerReferences": null}})).await;
+    sim.advance(60).await;
+    assert_eq!(sim.network.count("patch", "pods"), 1, "it was tried");
+    let labels = &sim.stored("pods", "job-worker-1")["metadata"]["labels"];
+    assert!(labels[label].is_null(), "it is nobody's now: {labels}");
+    sim.assert_no_violations();
 }

@@ -1,10 +1,13 @@
 //! Invalid and unusual input of users.
 
 use serde_json::{Value, json};
+use training_job_simulation::faults::PodFate;
 use training_job_simulation::faults::PodFate::Runs;
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::harness::{PAIR, edit_status, event_count, make, settle_and_check};
+use crate::harness::{
+    PAIR, assert_ends, assert_idle, call, edit_status, event_count, make, settle_and_check,
+};
 
 /// Sets a value at a path of a job.
 fn put(job: &mut Value, path: &str, value: Value) {
@@ -69,17 +72,14 @@ async fn jobs_make_no_sense() {
     assert_eq!(event_count(&sim, "MXJobFailedValidation"), cases.len());
     sim.network.take_calls();
     sim.advance(3_600).await;
-    assert!(
-        sim.network.take_calls().iter().all(|c| c.verb == "watch"),
-        "none is tried again"
-    );
+    assert_idle(&sim, "none is tried again");
     for number in 0..cases.len() {
         let name = format!("bad-{number}");
         let path = format!("/apis/kubeflow.org/v1/namespaces/default/mxjobs/{name}");
         let mut mended = train(&name, &PAIR);
         mended["metadata"]["resourceVersion"] =
             sim.stored("mxjobs", &name)["metadata"]["resourceVersion"].clone();
-        crate::harness::call(&sim, "PUT", &path, mended).await.unwrap();
+        call(&sim, "PUT", &path, mended).await.unwrap();
     }
     settle_and_check(&mut sim).await;
     for (number, (path, value)) in cases.iter().enumerate() {
@@ -216,7 +216,7 @@ async fn texts_are_passed_on_to_the_byte() {
 async fn users_set_the_operators_variables() {
     let own = ["MX_CONFIG", "DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_PS_ROOT_PORT"];
     let mut sim = Simulation::new(|name, attempt| match attempt {
-        0 if name.ends_with("worker-0") => training_job_simulation::faults::PodFate::Fails(137, 20),
+        0 if name.ends_with("worker-0") => PodFate::Fails(137, 20),
         _ => Runs,
     });
     sim.create(train("plain", &PAIR)).await;
@@ -265,7 +265,7 @@ async fn a_pods_last_words_are_junk() {
     }]});
     edit_status(&sim, "pods", "job-worker-0", status).await;
     sim.advance(10).await;
-    assert!(sim.conditions("job").ends_with("Failed"));
+    assert_ends(&sim, "job", "Failed", "");
     let status = sim.status("job");
     assert!(status.to_string().len() < 8_192, "{}", status.to_string().len());
     assert!(status["failure"]["message"].as_str().unwrap().len() <= 2_048);

@@ -1,10 +1,14 @@
 //! Jobs that are edited while they run.
 
 use serde_json::{Value, json};
+use training_job_simulation::faults::PodFate::Fails;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::harness::{created_and_deleted, edit, edit_status, policy, settle_and_check, succeeds, worker};
+use crate::harness::{
+    assert_ends, created_and_deleted, edit_job, edit_status, policy, settle_and_check, sim_of, succeeds,
+    until, with_policy, worker,
+};
 
 /// Each edit is made at each step of a job's creation, and while it runs. Once settled, the job has the children of
 /// its spec.
@@ -31,10 +35,8 @@ async fn the_spec_changes_at_any_step() {
             let mut sim = Simulation::new(|_, _| Runs);
             let before = sim.cluster.resource_version();
             sim.create(train("job", &SMALL)).await;
-            while sim.cluster.resource_version() <= before + step {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
-            edit(&sim, "mxjobs", "job", change.clone()).await;
+            until(|| sim.cluster.resource_version() > before + step).await;
+            edit_job(&sim, change.clone()).await;
             settle_and_check(&mut sim).await;
             let case = format!("{change} at change {step}");
             let runs = created_and_deleted(&sim, "pods job-scheduler-0");
@@ -56,13 +58,16 @@ async fn the_spec_changes_at_any_step() {
 #[tokio::test(start_paused = true)]
 async fn fewer_workers_restart_the_job_with_the_new_template() {
     let mut sim = Simulation::new(|_, _| Runs);
-    let one = json!({"runPolicy": {"restartScope": "Replica"}});
-    sim.create(with_spec(train("job", &[("Scheduler", 1), ("Worker", 5)]), one))
-        .await;
+    sim.create(with_policy(
+        "job",
+        &[("Scheduler", 1), ("Worker", 5)],
+        json!({"restartScope": "Replica"}),
+    ))
+    .await;
     sim.advance(10).await;
     let image = json!({"template": {"spec": {"containers": [{"name": "mxnet", "image": "other"}]}}});
-    edit(&sim, "mxjobs", "job", worker(image)).await;
-    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
+    edit_job(&sim, worker(image)).await;
+    edit_job(&sim, worker(json!({"replicas": 2}))).await;
     settle_and_check(&mut sim).await;
     assert_eq!(sim.pods_now().len(), 3);
     for pod in ["job-scheduler-0", "job-worker-0", "job-worker-1"] {
@@ -97,8 +102,7 @@ async fn another_client_edits_the_status() {
         (json!({"conditions": [end]}), true),
     ];
     for (change, ends) in edits {
-        let mut sim = Simulation::new(|_, _| Runs);
-        sim.create(train("job", &SMALL)).await;
+        let mut sim = sim_of(|_, _| Runs, json!({})).await;
         sim.advance(30).await;
         let right = sim.status("job");
         edit_status(&sim, "mxjobs", "job", change.clone()).await;
@@ -124,17 +128,12 @@ async fn another_client_edits_the_status() {
 /// A user removes the condition of a finished job. The job continues with the pods it has.
 #[tokio::test(start_paused = true)]
 async fn an_end_is_taken_back() {
-    let sim = Simulation::new(succeeds);
-    sim.create(train("job", &SMALL)).await;
+    let sim = sim_of(succeeds, json!({})).await;
     sim.advance(230).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
     edit_status(&sim, "mxjobs", "job", json!({"conditions": null})).await;
     sim.advance(200).await;
-    assert!(
-        sim.conditions("job").ends_with("Succeeded"),
-        "{}",
-        sim.conditions("job")
-    );
+    assert_ends(&sim, "job", "Succeeded", "");
     assert_eq!(
         created_and_deleted(&sim, "pods job-scheduler-0"),
         (1, 0),
@@ -153,7 +152,7 @@ async fn the_job_is_created_again_as_its_time_to_live_ends() {
         let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 30}});
         sim.create(with_spec(train("job", &SMALL), short.clone())).await;
         sim.advance(20).await;
-        assert!(sim.conditions("job").ends_with("Succeeded"));
+        assert_ends(&sim, "job", "Succeeded", "");
         // The operator's own call is late, or the operator has not received the new job.
         if slow {
             let slow = training_job_simulation::faults::CallFault::Slow(20_000, 0);
@@ -175,5 +174,29 @@ async fn the_job_is_created_again_as_its_time_to_live_ends() {
         sim.cluster.thaw_watches(None);
         settle_and_check(&mut sim).await;
         assert!(sim.stored("mxjobs", "job").is_null(), "slow: {slow}");
+    }
+}
+
+/// A finished job has no active replicas. The operator corrects another count once.
+#[tokio::test(start_paused = true)]
+async fn edited_counts_of_a_finished_job_are_corrected() {
+    for (code, policy) in [(0, "None"), (1, "None"), (0, "All"), (1, "Running")] {
+        let fate = if code == 0 { Succeeds(5) } else { Fails(code, 5) };
+        let sim = sim_of(move |_, _| fate, json!({"cleanPodPolicy": policy})).await;
+        sim.advance(60).await;
+        let (end, right) = (sim.conditions("job"), sim.status("job"));
+        for count in [json!(99), json!(-7), json!("many")] {
+            let case = format!("exit code {code}, policy {policy}, count {count}");
+            let counts = json!({"Worker": {"active": count}, "Nobody": {"active": count}});
+            sim.edit_status("job", json!({"replicaStatuses": counts})).await;
+            sim.network.take_calls();
+            sim.advance(60).await;
+            let status = sim.status("job");
+            let mut roles = status["replicaStatuses"].as_object().unwrap().values();
+            assert!(roles.all(|role| role["active"].is_null()), "{case}: {status}");
+            assert_eq!(sim.conditions("job"), end, "{case}");
+            assert_eq!(status["completionTime"], right["completionTime"], "{case}");
+            assert_eq!(sim.network.count("patch", "mxjobs/status"), 1, "{case}");
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! Calls and responses that are lost.
 
+use crate::harness::toy_job;
+use crate::harness::toys;
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{Garbled, Lost};
 use training_job_simulation::faults::PodFate::Succeeds;
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{PAIR, created_and_deleted, remove, settle_and_check, succeeds};
+use crate::harness::{
+    PAIR, assert_ends, assert_made, remove, settle_and_check, succeeds, until, with_policy,
+};
 
 /// Reads have a timeout, too. A job whose calls are all lost does not delay others.
 #[tokio::test(start_paused = true)]
@@ -26,16 +30,12 @@ async fn no_byte_comes_back() {
     sim.create(train("job", &SMALL)).await;
     // Two rounds of calls, each with a timeout of half a minute.
     sim.advance(120).await;
-    assert!(
-        sim.conditions("job").ends_with("Succeeded"),
-        "{}",
-        sim.conditions("job")
-    );
+    assert_ends(&sim, "job", "Succeeded", "");
     sim.advance(1_800).await;
     let tries = sim.network.count("patch", "mxjobs/status");
     assert!(tries < 20 * 15, "{tries} tries in half an hour");
     settle_and_check(&mut sim).await;
-    assert!(sim.conditions("stuck-0").ends_with("Succeeded"));
+    assert_ends(&sim, "stuck-0", "Succeeded", "");
 }
 
 /// A job's end is stored, but neither the response nor a watch reports it. The operator reads the job before it does
@@ -50,9 +50,7 @@ async fn a_stored_end_is_in_no_response_and_no_watch() {
         sim.network
             .fail_next("patch", "mxjobs/status", 1, Garbled(504, "Timeout"));
         sim.network.take_calls();
-        while !sim.conditions("job").ends_with("Succeeded") {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        until(|| sim.conditions("job").ends_with("Succeeded")).await;
         if gone {
             sim.delete("job").await;
         }
@@ -66,7 +64,7 @@ async fn a_stored_end_is_in_no_response_and_no_watch() {
         assert_eq!((of("patch"), of("list"), calls.len()), (1, 1, 2), "{calls:?}");
         assert!(remove(&sim, "pods", "job-worker-0").await != gone);
         sim.advance(60).await;
-        assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1);
+        assert_made(&sim, "pods job-worker-0", 1, "");
         settle_and_check(&mut sim).await;
     }
 }
@@ -75,10 +73,10 @@ async fn a_stored_end_is_in_no_response_and_no_watch() {
 #[tokio::test(start_paused = true)]
 async fn the_deletion_of_a_job_is_in_no_response_and_no_watch() {
     let mut sim = Simulation::new(succeeds);
-    let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 60}});
-    sim.create(with_spec(train("job", &PAIR), short)).await;
+    sim.create(with_policy("job", &PAIR, json!({"ttlSecondsAfterFinished": 60})))
+        .await;
     sim.advance(220).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
     sim.cluster.freeze_watches(Some("mxjobs"));
     sim.network
         .fail_next("delete", "mxjobs", 1, Garbled(504, "Timeout"));
@@ -91,4 +89,16 @@ async fn the_deletion_of_a_job_is_in_no_response_and_no_watch() {
         "it asks what became of it"
     );
     settle_and_check(&mut sim).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_respond_gets_no_call_for_each_pod() {
+    let sim = toys(succeeds);
+    sim.network.fail_next("create", "pods", 1_000, Lost);
+    sim.create(toy_job("job", &[("Scheduler", 1), ("Worker", 200)]))
+        .await;
+    sim.advance(40).await;
+    let creates = sim.network.count("create", "pods");
+    assert!(creates <= 2 * 32, "{creates} creates under way");
+    sim.assert_no_violations();
 }

@@ -4,9 +4,11 @@ use serde_json::json;
 use training_job_simulation::faults::PodFate::{
     self, AtOnce, Evicted, Flickers, NodeLost, Pends, Preempted, RestartsInPlace, Runs, Succeeds,
 };
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation};
 
-use crate::harness::{created_and_deleted, edit_status, event_count, settle_and_check};
+use crate::harness::{
+    assert_ends, assert_made, created_and_deleted, edit_status, either, event_count, settle_and_check, sim_of,
+};
 
 fn ends(name: &str) -> PodFate {
     Succeeds(if name.contains("scheduler") { 200 } else { 150 })
@@ -53,12 +55,14 @@ async fn a_node_evicts_or_a_scheduler_preempts() {
 #[tokio::test(start_paused = true)]
 async fn a_node_is_lost_with_its_pod() {
     for scope in ["Replica", "Job"] {
-        let mut sim = Simulation::new(|name, attempt| match attempt {
-            0 if name.ends_with("worker-1") => NodeLost(20, 1_000),
-            _ => Runs,
-        });
-        let policy = json!({"runPolicy": {"restartScope": scope}});
-        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        let mut sim = sim_of(
+            |name, attempt| match attempt {
+                0 if name.ends_with("worker-1") => NodeLost(20, 1_000),
+                _ => Runs,
+            },
+            json!({"restartScope": scope}),
+        )
+        .await;
         sim.advance(900).await;
         assert_eq!(created_and_deleted(&sim, "pods job-worker-1"), (1, 0), "{scope}");
         // The pods that restart together with it are deleted without waiting for it.
@@ -80,7 +84,7 @@ async fn a_node_is_lost_with_its_pod() {
         sim.advance(200).await;
         if scope == "Replica" {
             // The pod is created again for the same attempt, so its node is lost again each time.
-            assert_eq!(created_and_deleted(&sim, "pods job-worker-1").0, 2);
+            assert_made(&sim, "pods job-worker-1", 2, "");
             sim.delete("job").await;
             sim.advance(1_200).await;
             assert!(sim.pods_now().is_empty(), "{:?}", sim.pods_now());
@@ -88,7 +92,7 @@ async fn a_node_is_lost_with_its_pod() {
         } else {
             settle_and_check(&mut sim).await;
             assert_eq!(sim.status("job")["restartCount"], 1);
-            assert!(sim.conditions("job").ends_with("Running"));
+            assert_ends(&sim, "job", "Running", "");
         }
     }
 }
@@ -103,19 +107,17 @@ async fn phases_come_in_another_order() {
     ];
     for scope in ["Replica", "Job"] {
         for fate in fates {
-            let mut sim = Simulation::new(move |name, attempt| match attempt {
-                0 if name.ends_with("worker-1") => fate,
-                _ => ends(name),
-            });
-            let policy = json!({"runPolicy": {"restartScope": scope, "cleanPodPolicy": "None"}});
-            sim.create(with_spec(train("job", &SMALL), policy)).await;
+            let mut sim = sim_of(
+                move |name, attempt| match attempt {
+                    0 if name.ends_with("worker-1") => fate,
+                    _ => ends(name),
+                },
+                json!({"restartScope": scope, "cleanPodPolicy": "None"}),
+            )
+            .await;
             settle_and_check(&mut sim).await;
             let case = format!("{fate:?}, scope {scope}");
-            assert!(
-                sim.conditions("job").ends_with("Succeeded"),
-                "{case}: {}",
-                sim.conditions("job")
-            );
+            assert_ends(&sim, "job", "Succeeded", &case);
             let status = sim.status("job");
             assert_eq!(
                 status["replicaStatuses"]["Worker"],
@@ -131,9 +133,7 @@ async fn phases_come_in_another_order() {
 /// A failed pod runs again, as an old kubelet or a user may write.
 #[tokio::test(start_paused = true)]
 async fn a_failed_pod_runs_again() {
-    let mut sim = Simulation::new(|_, _| Runs);
-    let policy = json!({"runPolicy": {"restartScope": "Replica"}});
-    sim.create(with_spec(train("job", &SMALL), policy)).await;
+    let mut sim = sim_of(|_, _| Runs, json!({"restartScope": "Replica"})).await;
     sim.advance(10).await;
     for phase in ["Failed", "Running", "Unknown", "Running"] {
         edit_status(&sim, "pods", "job-worker-1", json!({"phase": phase})).await;
@@ -143,7 +143,7 @@ async fn a_failed_pod_runs_again() {
         sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 2})
     );
-    assert!(sim.conditions("job").ends_with("Running"));
+    assert_ends(&sim, "job", "Running", "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,9 +156,11 @@ async fn a_pod_never_starts() {
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available",
     }]});
     for (status, reason) in [(images, "ImagePullBackOff"), (nodes, "Unschedulable")] {
-        let mut sim = Simulation::new(|name, _| if name.contains("worker") { Pends } else { Runs });
-        let policy = json!({"runPolicy": {"activeDeadlineSeconds": 600}});
-        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        let mut sim = sim_of(
+            |name, _| either(name, "worker", Pends, Runs),
+            json!({"activeDeadlineSeconds": 600}),
+        )
+        .await;
         sim.advance(10).await;
         for pod in ["job-worker-0", "job-worker-1"] {
             edit_status(&sim, "pods", pod, status.clone()).await;
@@ -167,11 +169,7 @@ async fn a_pod_never_starts() {
         assert!(!sim.conditions("job").contains("Failed"), "{reason}");
         assert_eq!(event_count(&sim, reason), 1, "{:?}", sim.events());
         sim.advance(15).await;
-        assert!(
-            sim.conditions("job").ends_with("Failed"),
-            "{reason}: {}",
-            sim.conditions("job")
-        );
+        assert_ends(&sim, "job", "Failed", reason);
         assert_eq!(sim.status("job")["failure"]["reason"], "DeadlineExceeded");
         settle_and_check(&mut sim).await;
         assert!(sim.pods_now().is_empty());

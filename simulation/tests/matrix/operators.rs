@@ -2,15 +2,16 @@
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Slow;
+use training_job_simulation::faults::PodFate;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
 use training_job_simulation::invariants::AllowedStaleness;
 use training_job_simulation::scenario::users::UserAction;
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
 use crate::harness::{
-    created_and_deleted, event_count, is_killed_once, run_without_violations, settle_and_check, sites,
-    succeeds, workload,
+    assert_ends, assert_made, created_and_deleted, either, event_count, is_killed_once,
+    run_without_violations, settle_and_check, sites, succeeds, with_policy, workload,
 };
 
 /// Both operators reconcile all jobs, with one slow call of one of them, or with delayed watches.
@@ -75,8 +76,12 @@ async fn clocks_are_apart_and_jump() {
         let mut sim = patient(succeeds);
         sim.set_clock(before);
         sim.start();
-        let keep = json!({"runPolicy": {"ttlSecondsAfterFinished": 10_000, "activeDeadlineSeconds": 9_000}});
-        sim.create(with_spec(train("job", &SMALL), keep)).await;
+        sim.create(with_policy(
+            "job",
+            &SMALL,
+            json!({"ttlSecondsAfterFinished": 10_000, "activeDeadlineSeconds": 9_000}),
+        ))
+        .await;
         sim.advance(50).await;
         sim.set_clock(after);
         sim.advance(170).await;
@@ -101,18 +106,20 @@ async fn clocks_are_apart_and_jump() {
 #[tokio::test(start_paused = true)]
 async fn limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
-        let mut sim = patient(|name, _| {
-            if name.starts_with("hangs") {
-                Runs
-            } else {
-                Succeeds(20)
-            }
-        });
+        let mut sim = patient(|name, _| either(name, "hangs", Runs, Succeeds(20)));
         sim.start();
-        let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 300}});
-        sim.create(with_spec(train("hangs", &SMALL), deadline)).await;
-        let ttl = json!({"runPolicy": {"ttlSecondsAfterFinished": 300}});
-        sim.create(with_spec(train("ends", &SMALL), ttl)).await;
+        sim.create(with_policy(
+            "hangs",
+            &SMALL,
+            json!({"activeDeadlineSeconds": 300}),
+        ))
+        .await;
+        sim.create(with_policy(
+            "ends",
+            &SMALL,
+            json!({"ttlSecondsAfterFinished": 300}),
+        ))
+        .await;
         sim.advance(50).await;
         sim.set_clock(jump);
         // The operator checks the time at least once an hour.
@@ -146,7 +153,7 @@ async fn limits_are_kept_by_clocks_that_jump() {
 async fn an_operator_is_replaced_while_it_works() {
     for at in [0, 1, 5, 99, 101, 150, 201] {
         let mut sim = patient(|name, attempt| match attempt {
-            0 if name.ends_with("worker-1") => training_job_simulation::faults::PodFate::Fails(137, 99),
+            0 if name.ends_with("worker-1") => PodFate::Fails(137, 99),
             _ => succeeds(name, attempt),
         });
         let old = sim.start();
@@ -156,18 +163,10 @@ async fn an_operator_is_replaced_while_it_works() {
         sim.advance(3).await;
         assert!(sim.kill_one(old).await);
         sim.advance(400).await;
-        assert!(
-            sim.conditions("job").ends_with("Succeeded"),
-            "{at}: {}",
-            sim.conditions("job")
-        );
+        assert_ends(&sim, "job", "Succeeded", at);
         assert_eq!(sim.status("job")["restartCount"], 1, "{at}");
         for pod in ["scheduler-0", "worker-0", "worker-1"] {
-            assert_eq!(
-                created_and_deleted(&sim, &format!("pods job-{pod}")).0,
-                2,
-                "{at}: {pod}"
-            );
+            assert_made(&sim, &format!("pods job-{pod}"), 2, format_args!("{at}: {pod}"));
         }
         assert_eq!(sim.monitor.violations(), [], "{at}");
         settle_and_check(&mut sim).await;

@@ -1,31 +1,25 @@
 //! A job on which a hook of its kind panics.
 
+use crate::harness::metric;
+use crate::harness::start_with_metrics;
 use kube_memory::Description;
 use serde_json::{Value, json};
-use training_job_controller::Operator;
+use training_job_controller::{Metrics, Operator};
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::PodFate::Succeeds;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 use training_job_testbed::{PANICS, ToyJob};
 
-use crate::harness::{edit, make, remove, settle_and_check};
+use crate::harness::{assert_ends, edit, make, remove, settle_and_check};
 
 /// Returns a simulation of MXJobs and toy jobs, and the operator's metrics.
-fn simulation() -> (Simulation, training_job_controller::Metrics) {
+fn simulation() -> (Simulation, Metrics) {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     let description = Description::new("kubeflow.org", "v1", "ToyJob", "toyjobs");
     sim.cluster.install(description.with_status());
-    let metrics = training_job_controller::Metrics::default();
-    let counted = metrics.clone();
-    sim.start_as(|client, mut options| {
-        options.metrics = counted;
-        // A job that keeps its slot would block the others.
-        options.concurrency = 1;
-        Operator::new(client, options)
-            .manage::<ToyJob>()
-            .manage::<MXJob>()
-            .run()
-    });
+    // With a concurrency of one, a job that keeps its slot would block the others.
+    let manage = |operator: Operator| operator.manage::<ToyJob>().manage::<MXJob>();
+    let metrics = start_with_metrics(&mut sim, 1, manage);
     (sim, metrics)
 }
 
@@ -49,23 +43,11 @@ async fn a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     make(&sim, "toyjobs", poison("outcome")).await;
     sim.create(train("job", &SMALL)).await;
     sim.advance(60).await;
-    assert!(
-        sim.conditions("job").ends_with("Succeeded"),
-        "{}",
-        sim.conditions("job")
-    );
+    assert_ends(&sim, "job", "Succeeded", "");
     sim.advance(3_540).await;
-    let mut registry = prometheus_client::registry::Registry::with_prefix("training_operator");
-    metrics.register(&mut registry);
-    let mut page = String::new();
-    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
-    let line = page
-        .lines()
-        .find(|l| l.contains("_count{") && l.contains("toy") && l.contains("error"));
-    let tries = line.and_then(|l| l.rsplit(' ').next()?.parse::<u32>().ok());
-    let tries = tries.unwrap_or_else(|| panic!("{page}"));
+    let tries = metric(&metrics, &["_count{", "toy", "error"]);
     // The backoff doubles from half a second to five minutes.
-    assert!((10..=25).contains(&tries), "{tries} tries in an hour");
+    assert!((10.0..=25.0).contains(&tries), "{tries} tries in an hour");
     assert!(remove(&sim, "toyjobs", "poison").await);
     settle_and_check(&mut sim).await;
 }

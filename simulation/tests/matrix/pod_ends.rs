@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, SidecarFails, Succeeds};
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::simulation::{Setup, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::harness::{PAIR, created_and_deleted, edit_status, remove, settle_and_check};
+use crate::harness::{
+    PAIR, assert_ends, created_and_deleted, edit_status, either, remove, settle_and_check, sim_of,
+};
 
 fn ends(name: &str) -> PodFate {
     Succeeds(if name.contains("scheduler") { 200 } else { 150 })
@@ -26,11 +28,7 @@ async fn containers_end_with_each_code() {
             let retried = matches!(policy, "OnFailure" | "Always") || (policy == "ExitCode" && code >= 128);
             let end = if retried { "Succeeded" } else { "Failed" };
             let case = format!("{code} under {policy}");
-            assert!(
-                sim.conditions("job").ends_with(end),
-                "{case}: {}",
-                sim.conditions("job")
-            );
+            assert_ends(&sim, "job", end, &case);
             let status = sim.status("job");
             assert_eq!(
                 status["restartCount"].as_i64().unwrap_or(0),
@@ -121,11 +119,7 @@ async fn pods_fail_in_other_ways() {
         edit_status(&sim, "pods", "job-worker-0", status).await;
         settle_and_check(&mut sim).await;
         let end = if retried { "Succeeded" } else { "Failed" };
-        assert!(
-            sim.conditions("job").ends_with(end),
-            "{case}: {}",
-            sim.conditions("job")
-        );
+        assert_ends(&sim, "job", end, &case);
         let status = sim.status("job");
         let failure = last_failure(&status);
         assert_eq!(failure["reason"], reason, "{case}");
@@ -139,7 +133,7 @@ async fn pods_fail_in_other_ways() {
     });
     sim.create(train("job", &PAIR)).await;
     settle_and_check(&mut sim).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
 }
 
 /// Two hundred replicas, because of the speed of a debug build.
@@ -151,7 +145,7 @@ async fn all_pods_end_in_one_instant() {
     sim.advance(50).await;
     sim.network.take_calls();
     sim.advance(60).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
     let statuses = sim.network.count("patch", "mxjobs/status");
     assert!((1..=2).contains(&statuses), "{statuses} statuses");
     assert_eq!(sim.status("job")["replicaStatuses"]["Worker"]["succeeded"], 200);
@@ -198,13 +192,15 @@ async fn the_scheduler_ends_well_as_a_worker_fails() {
 #[tokio::test(start_paused = true)]
 async fn finished_pods_go_while_the_operator_is_down() {
     for seen in [true, false] {
-        let mut sim = Simulation::new(|name, _| match name {
-            "job-worker-0" => Succeeds(20),
-            _ if name.contains("scheduler") => Succeeds(200),
-            _ => Succeeds(150),
-        });
-        let policy = json!({"runPolicy": {"restartScope": "Replica"}});
-        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        let mut sim = sim_of(
+            |name, _| match name {
+                "job-worker-0" => Succeeds(20),
+                _ if name.contains("scheduler") => Succeeds(200),
+                _ => Succeeds(150),
+            },
+            json!({"restartScope": "Replica"}),
+        )
+        .await;
         sim.advance(if seen { 30 } else { 15 }).await;
         sim.kill().await;
         sim.advance(30).await;
@@ -216,15 +212,14 @@ async fn finished_pods_go_while_the_operator_is_down() {
             if seen { 1 } else { 2 },
             "seen to end: {seen}"
         );
-        assert!(sim.conditions("job").ends_with("Succeeded"));
+        assert_ends(&sim, "job", "Succeeded", "");
     }
 }
 
 /// This includes the scheduler's own success, and thereby the job's.
 #[tokio::test(start_paused = true)]
 async fn all_pods_go_after_the_end() {
-    let mut sim = Simulation::new(|_, _| Succeeds(20));
-    sim.create(train("job", &SMALL)).await;
+    let mut sim = sim_of(|_, _| Succeeds(20), json!({})).await;
     sim.advance(40).await;
     sim.kill().await;
     for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
@@ -240,15 +235,11 @@ async fn all_pods_go_after_the_end() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_fails_again_and_again_under_new_operators() {
     for (scope, limit) in [("Replica", 3), ("Job", 2)] {
-        let mut sim = Simulation::new(|name, _| {
-            if name.ends_with("worker-0") {
-                Fails(137, 5)
-            } else {
-                Runs
-            }
-        });
-        let policy = json!({"runPolicy": {"restartScope": scope, "backoffLimit": limit}});
-        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        let mut sim = sim_of(
+            |name, _| either(name, "worker-0", Fails(137, 5), Runs),
+            json!({"restartScope": scope, "backoffLimit": limit}),
+        )
+        .await;
         for second in 0..120 {
             tokio::time::sleep(std::time::Duration::from_millis(997)).await;
             if second % 3 == 0 {
@@ -257,11 +248,7 @@ async fn a_replica_fails_again_and_again_under_new_operators() {
             }
         }
         settle_and_check(&mut sim).await;
-        assert!(
-            sim.conditions("job").ends_with("Failed"),
-            "{scope}: {}",
-            sim.conditions("job")
-        );
+        assert_ends(&sim, "job", "Failed", scope);
         assert_eq!(sim.status("job")["restartCount"], limit, "{scope}");
         assert_eq!(
             sim.status("job")["failure"]["reason"],
@@ -300,11 +287,7 @@ async fn clocks_of_nodes_differ() {
         }
         sim.advance(900).await;
         for job in ["a", "b", "c", "d"] {
-            assert!(
-                sim.conditions(job).ends_with(end),
-                "{fate:?}: {}",
-                sim.conditions(job)
-            );
+            assert_ends(&sim, job, end, format_args!("{fate:?}"));
             let restarted = sim.status(job)["restartCount"].as_i64().unwrap_or(0);
             assert_eq!(restarted, restarts, "{fate:?}");
         }

@@ -5,16 +5,12 @@ use training_job_simulation::faults::CallFault::{
     Busy, Late, ResetAfter, Slow, Throttled, Truncated, Unanswered,
 };
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{edit, event_count, everywhere, in_turn, reads, settle_and_check, success, worker};
-
-/// The wait in a `Retry-After` header is tested on a real API server, because the process reads the header.
-#[test]
-fn the_server_responds_429() {
-    let numbers = [Throttled("-5"), Throttled("99999999999999999999")];
-    in_turn(&success(), |_| true, &numbers);
-}
+use crate::harness::{
+    assert_ends, edit_job, event_count, everywhere, in_turn, reads, settle_and_check, success, until,
+    with_policy, worker,
+};
 
 #[tokio::test(start_paused = true)]
 async fn the_requested_delay_is_kept() {
@@ -27,13 +23,11 @@ async fn the_requested_delay_is_kept() {
         let mut sim = Simulation::new(|_, _| Succeeds(200));
         sim.network.fail_next(verb, resource, 1, Busy(20));
         sim.create(train("job", &SMALL)).await;
-        while sim.network.count(verb, resource) == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        until(|| sim.network.count(verb, resource) > 0).await;
         sim.network.take_calls();
         // The wait applies even if the job changes meanwhile.
         let label = json!({"metadata": {"labels": {"a": "b"}}});
-        edit(&sim, "mxjobs", "job", label).await;
+        edit_job(&sim, label).await;
         sim.advance(19).await;
         let calls = sim.network.take_calls();
         assert_eq!(calls, [], "{verb} {resource}");
@@ -84,7 +78,7 @@ async fn a_job_that_is_refused_for_long_holds_up_no_other() {
     let calls = sim.network.count("patch", "mxjobs/status");
     assert!(calls < 10 * 3 + 20, "{calls} statuses");
     settle_and_check(&mut sim).await;
-    assert!(sim.conditions("big").ends_with("Succeeded"));
+    assert_ends(&sim, "big", "Succeeded", "");
 }
 
 /// The operator abandons the slowest call before its response comes, or before it takes effect. (Warning headers are
@@ -124,10 +118,10 @@ async fn all_answers_take_their_time() {
         let mut sim = Simulation::without_operator(|_, _| Succeeds(200));
         sim.network.add_rule(move |_| Some(Slow(millis / 2, millis / 2)));
         sim.start();
-        let clean = json!({"runPolicy": {"cleanPodPolicy": "All"}});
-        sim.create(with_spec(train("job", &SMALL), clean)).await;
+        sim.create(with_policy("job", &SMALL, json!({"cleanPodPolicy": "All"})))
+            .await;
         sim.advance(400).await;
-        assert!(sim.conditions("job").ends_with("Succeeded"), "{millis}");
+        assert_ends(&sim, "job", "Succeeded", millis);
         let calls = sim.network.take_calls();
         let work = calls
             .iter()

@@ -5,19 +5,15 @@ use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::modes::crowd::{self, Size};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{call, edit, event_count, remove, settle_and_check, worker};
+use crate::harness::{
+    assert_ends, assert_idle, call, edit, edit_job, either, event_count, remove, settle_and_check, worker,
+};
 
 /// The environment of ten thousand workers would be too large to start a process. With a hundred workers (because of
 /// the speed of a debug build), a few pods are created at a time, and a small job overtakes them.
 #[tokio::test(start_paused = true)]
 async fn a_job_is_very_large() {
-    let mut sim = Simulation::new(|name, _| {
-        if name.starts_with("small") {
-            Succeeds(20)
-        } else {
-            Runs
-        }
-    });
+    let mut sim = Simulation::new(|name, _| either(name, "small", Succeeds(20), Runs));
     sim.create(train("huge", &[("Scheduler", 1), ("Worker", 10_000)]))
         .await;
     sim.advance(5).await;
@@ -41,11 +37,7 @@ async fn a_job_is_very_large() {
     assert!((1..=32).contains(&first), "{first} calls at once");
     sim.create(train("small", &SMALL)).await;
     sim.advance(28).await;
-    assert!(
-        sim.conditions("small").ends_with("Succeeded"),
-        "{}",
-        sim.conditions("small")
-    );
+    assert_ends(&sim, "small", "Succeeded", "");
     settle_and_check(&mut sim).await;
     assert_eq!(sim.status("large")["replicaStatuses"]["Worker"]["active"], 100);
 }
@@ -123,21 +115,25 @@ async fn replicas_are_none_one_or_senseless() {
         assert_eq!(sim.conditions("job"), "Failed", "{replicas}");
         assert_eq!(event_count(&sim, "MXJobFailedValidation"), 1, "{replicas}");
         assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
-        edit(&sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
+        edit_job(&sim, worker(json!({"replicas": 1}))).await;
         settle_and_check(&mut sim).await;
         assert_eq!(sim.conditions("job"), "Created Running", "{replicas}");
         // A mistake in an edit of a running job deletes no pod.
-        edit(&sim, "mxjobs", "job", worker(json!({"replicas": replicas}))).await;
-        sim.advance(600).await;
+        edit_job(&sim, worker(json!({"replicas": replicas}))).await;
+        sim.advance(300).await;
+        // It is reported once, even if the job's pods change.
+        edit(
+            &sim,
+            "pods",
+            "job-worker-0",
+            json!({"metadata": {"labels": {"a": "b"}}}),
+        )
+        .await;
+        sim.advance(300).await;
+        assert_eq!(event_count(&sim, "MXJobFailedValidation"), 2, "{replicas}");
         assert_eq!(sim.pods_now().len(), 3, "{replicas}");
     }
-    let mut sim = Simulation::new(|name, _| {
-        if name.contains("server") {
-            Succeeds(10)
-        } else {
-            Runs
-        }
-    });
+    let mut sim = Simulation::new(|name, _| either(name, "server", Succeeds(10), Runs));
     sim.create(train("none", &[("Scheduler", 1), ("Server", 0), ("Worker", 1)]))
         .await;
     sim.create(train("nobody", &[("Scheduler", 0), ("Server", 1), ("Worker", 0)]))
@@ -151,10 +147,7 @@ async fn replicas_are_none_one_or_senseless() {
     assert_eq!(sim.conditions("nobody"), "Failed", "nobody could decide");
     sim.network.take_calls();
     sim.advance(3_600).await;
-    assert!(
-        sim.network.take_calls().iter().all(|c| c.verb == "watch"),
-        "it is not tried again and again"
-    );
+    assert_idle(&sim, "it is not tried again and again");
     settle_and_check(&mut sim).await;
 }
 
@@ -171,7 +164,7 @@ async fn one_namespace_has_everything() {
         sim.create(train(&format!("job-{number}"), &[("Worker", 1)]))
             .await;
     }
-    let mut alone = train("alone", &[("Worker", 1)]);
+    let mut alone = train("job-0", &[("Worker", 1)]);
     alone["metadata"]["namespace"] = json!("away");
     let path = "/apis/kubeflow.org/v1/namespaces/away/mxjobs";
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}});
@@ -185,35 +178,5 @@ async fn one_namespace_has_everything() {
     // Jobs are served in order with a concurrency of sixteen. No job waits longer than all earlier jobs take once.
     let millis = begun.elapsed().as_millis();
     assert!(millis <= 150 / 16 * 700, "{millis} ms");
-    settle_and_check(&mut sim).await;
-}
-
-/// Jobs come and go for a day, and their state is dropped with them. (Other tests check that the caches are empty.
-/// This test checks that an operator that has handled a thousand jobs makes no more calls than a new one.)
-#[tokio::test(start_paused = true)]
-async fn jobs_come_and_go_for_a_day() {
-    let mut sim = Simulation::new(|_, _| Succeeds(20));
-    for hour in 0..24 {
-        for number in 0..10 {
-            sim.create(train(
-                &format!("job-{hour}-{number}"),
-                &[("Scheduler", 1), ("Worker", 1)],
-            ))
-            .await;
-        }
-        sim.advance(1_800).await;
-        sim.network.take_calls();
-        for number in 0..10 {
-            sim.delete(&format!("job-{hour}-{number}")).await;
-        }
-        sim.advance(1_800).await;
-        let calls = sim.network.take_calls();
-        assert!(
-            calls.iter().all(|c| c.verb == "watch") && calls.len() <= 4 * 17,
-            "{hour}: {}",
-            calls.len()
-        );
-    }
-    assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
     settle_and_check(&mut sim).await;
 }

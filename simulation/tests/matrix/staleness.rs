@@ -11,11 +11,12 @@ use training_job_simulation::modes::exhaustive::run_without_faults;
 use training_job_simulation::scenario::Scenario;
 use training_job_simulation::scenario::users::UserAction;
 use training_job_simulation::scenario::workloads::Workload;
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    PodFates, created_and_deleted, edit, is_killed_once, policy, remove, restart, run_without_violations,
-    settle_and_check, succeeds, success, worker, workload,
+    PodFates, assert_ends, created_and_deleted, edit_job, either, is_killed_once, policy, reads, remove,
+    restart, run_without_violations, settle_and_check, sim_of, succeeds, success, until, with_policy, worker,
+    workload,
 };
 
 /// One worker is killed after five seconds, and the job restarts.
@@ -41,12 +42,9 @@ async fn of_one_kind_is_heard_later_than_of_others() {
     ];
     for silent in kinds {
         for from in [1, 6, 12] {
-            let mut sim = Simulation::new(restarts);
-            sim.create(train("job", &SMALL)).await;
+            let mut sim = sim_of(restarts, json!({})).await;
             let changes = sim.cluster.resource_version() + from;
-            while sim.cluster.resource_version() < changes {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
+            until(|| sim.cluster.resource_version() >= changes).await;
             for kind in silent {
                 sim.cluster.freeze_watches(Some(kind));
             }
@@ -56,11 +54,7 @@ async fn of_one_kind_is_heard_later_than_of_others() {
             }
             sim.advance(500).await;
             let case = format!("{silent:?} from the {from}th change on");
-            assert!(
-                sim.conditions("job").ends_with("Succeeded"),
-                "{case}: {}",
-                sim.conditions("job")
-            );
+            assert_ends(&sim, "job", "Succeeded", &case);
             assert_eq!(sim.status("job")["restartCount"], 1, "{case}");
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
                 assert_eq!(
@@ -95,12 +89,7 @@ fn lists_show_the_past() {
     ];
     for life in &lives {
         let expected = run_without_faults(life);
-        let deadly: Vec<CallSite> = expected
-            .sites
-            .iter()
-            .filter(|s| !crate::harness::reads(s))
-            .cloned()
-            .collect();
+        let deadly: Vec<CallSite> = expected.sites.iter().filter(|s| !reads(s)).cloned().collect();
         for site in deadly.iter().step_by(3) {
             for versions in [2, 9] {
                 let mut faults: BTreeMap<CallSite, CallFault> = BTreeMap::from([(site.clone(), DiesBefore)]);
@@ -140,13 +129,7 @@ async fn blind(sim: &mut Simulation, seconds: u64) {
 #[tokio::test(start_paused = true)]
 async fn intermediate_states_are_never_seen() {
     let lives: [(&str, PodFates); 3] = [
-        ("ends", |name, _| {
-            if name.contains("worker") {
-                AtOnce
-            } else {
-                Succeeds(6)
-            }
-        }),
+        ("ends", |name, _| either(name, "worker", AtOnce, Succeeds(6))),
         ("fails", |name, attempt| match attempt {
             0 if name.ends_with("worker-1") => Fails(137, 4),
             _ => Succeeds(if name.contains("scheduler") { 60 } else { 50 }),
@@ -156,10 +139,7 @@ async fn intermediate_states_are_never_seen() {
     for (what, script) in lives {
         for from in [0, 2, 4, 6, 8] {
             let mut sim = Simulation::new(script);
-            let one = with_spec(
-                train("job", &SMALL),
-                json!({"runPolicy": {"restartScope": "Replica"}}),
-            );
+            let one = with_policy("job", &SMALL, json!({"restartScope": "Replica"}));
             sim.create(one).await;
             sim.advance(from).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -171,11 +151,7 @@ async fn intermediate_states_are_never_seen() {
             blind(&mut sim, 10).await;
             sim.advance(500).await;
             let case = format!("{what}, from second {from}");
-            assert!(
-                sim.conditions("job").ends_with("Succeeded"),
-                "{case}: {}",
-                sim.conditions("job")
-            );
+            assert_ends(&sim, "job", "Succeeded", &case);
             let restarts = sim.status("job")["restartCount"].as_i64().unwrap_or(0);
             assert_eq!(restarts, i64::from(what == "fails"), "{case}");
             let most = if what == "ends" { 1 } else { 2 };
@@ -192,14 +168,13 @@ async fn intermediate_states_are_never_seen() {
 /// A job is deleted and created again under the same name while no watch delivers it.
 #[tokio::test(start_paused = true)]
 async fn a_job_is_another_when_it_is_seen_again() {
-    let mut sim = Simulation::new(succeeds);
-    sim.create(train("job", &SMALL)).await;
+    let mut sim = sim_of(succeeds, json!({})).await;
     sim.advance(10).await;
     sim.delete("job").await;
     sim.create(train("job", &[("Scheduler", 1), ("Worker", 1)])).await;
     blind(&mut sim, 10).await;
     sim.advance(400).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
     assert_eq!(sim.pods_now().len(), 2);
     settle_and_check(&mut sim).await;
 }
@@ -250,16 +225,9 @@ fn events_come_twice_and_in_another_order() {
 /// For an hour watches send only bookmarks.
 #[tokio::test(start_paused = true)]
 async fn nothing_but_bookmarks_comes() {
-    let mut sim = Simulation::new(|_, _| Runs);
-    sim.create(train("job", &SMALL)).await;
+    let mut sim = sim_of(|_, _| Runs, json!({})).await;
     sim.advance(30).await;
-    edit(
-        &sim,
-        "mxjobs",
-        "job",
-        policy(json!({"ttlSecondsAfterFinished": 5})),
-    )
-    .await;
+    edit_job(&sim, policy(json!({"ttlSecondsAfterFinished": 5}))).await;
     sim.advance(30).await;
     sim.network.take_calls();
     sim.advance(3_600).await;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::simulation::{SMALL, Simulation};
 
-use crate::harness::{event_count, remove, settle_and_check};
+use crate::harness::{assert_ends, either, event_count, remove, settle_and_check, sim_of, with_policy};
 
 /// Returns the time at which a timed action happens, in seconds after the job's creation.
 async fn due(
@@ -13,9 +13,7 @@ async fn due(
     restarts: bool,
     over: impl Fn(&Simulation) -> bool,
 ) -> u64 {
-    let mut sim = Simulation::new(script);
-    sim.create(with_spec(train("job", &SMALL), json!({"runPolicy": policy})))
-        .await;
+    let mut sim = sim_of(script, policy).await;
     let begun = tokio::time::Instant::now();
     for second in 0..4_000 {
         if over(&sim) {
@@ -54,23 +52,25 @@ async fn times_come_though_the_operator_is_started_anew() {
 /// Both times passed while no operator ran.
 #[tokio::test(start_paused = true)]
 async fn times_went_by_while_the_operator_was_away() {
-    let mut sim = Simulation::new(|name, _| {
-        if name.starts_with("hangs") {
-            Runs
-        } else {
-            Succeeds(20)
-        }
-    });
-    let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 100}});
-    sim.create(with_spec(train("hangs", &SMALL), deadline)).await;
-    let ttl = json!({"runPolicy": {"ttlSecondsAfterFinished": 100}});
-    sim.create(with_spec(train("ends", &SMALL), ttl)).await;
+    let mut sim = Simulation::new(|name, _| either(name, "hangs", Runs, Succeeds(20)));
+    sim.create(with_policy(
+        "hangs",
+        &SMALL,
+        json!({"activeDeadlineSeconds": 100}),
+    ))
+    .await;
+    sim.create(with_policy(
+        "ends",
+        &SMALL,
+        json!({"ttlSecondsAfterFinished": 100}),
+    ))
+    .await;
     sim.advance(50).await;
     sim.kill().await;
     sim.advance(1_000).await;
     sim.start();
     sim.advance(5).await;
-    assert!(sim.conditions("hangs").ends_with("Failed"));
+    assert_ends(&sim, "hangs", "Failed", "");
     assert!(sim.stored("mxjobs", "ends").is_null());
     settle_and_check(&mut sim).await;
     assert_eq!(event_count(&sim, "MXJobFailed"), 1);

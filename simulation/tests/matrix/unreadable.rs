@@ -4,18 +4,12 @@ use serde_json::json;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{edit, event_count, remove, settle_and_check};
+use crate::harness::{assert_ends, edit, either, event_count, remove, settle_and_check};
 
 /// A CRD without a schema accepts any object, before and while the operator runs.
 #[tokio::test(start_paused = true)]
 async fn a_job_cannot_be_read() {
-    let mut sim = Simulation::without_operator(|name, _| {
-        if name.starts_with("job") {
-            Succeeds(30)
-        } else {
-            Runs
-        }
-    });
+    let mut sim = Simulation::without_operator(|name, _| either(name, "job", Succeeds(30), Runs));
     let mut odd = train("odd", &SMALL);
     odd["spec"]["mxReplicaSpecs"] = json!("many");
     sim.create(odd.clone()).await;
@@ -43,7 +37,7 @@ async fn a_job_cannot_be_read() {
     assert_eq!(sim.conditions("odd"), "Failed");
     assert_eq!(sim.conditions("odder"), "Failed");
     sim.advance(3_600).await;
-    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_ends(&sim, "job", "Succeeded", "");
     assert_eq!(event_count(&sim, "MXJobFailedValidation"), 3, "each is told once");
     // When the job is deleted, all its children go with it.
     edit(

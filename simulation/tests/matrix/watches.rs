@@ -1,5 +1,9 @@
 //! Watches that end, or fall silent.
 
+use crate::harness::metric;
+use crate::harness::start_with_metrics;
+use serde_json::json;
+use training_job_mxnet::MXJob;
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
 use training_job_simulation::invariants::AllowedStaleness;
@@ -7,7 +11,8 @@ use training_job_simulation::modes::crowd::{self, Size};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
 use crate::harness::{
-    PAIR, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, succeeds, success,
+    PAIR, assert_ends, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, sim_of,
+    succeeds, success,
 };
 
 /// Watches resume where they were. A watch without any event for two minutes, not even a bookmark (which a server
@@ -15,15 +20,14 @@ use crate::harness::{
 #[tokio::test(start_paused = true)]
 async fn watches_end_every_few_seconds() {
     for seconds in [1, 5] {
-        let mut sim = Simulation::new(succeeds);
-        sim.create(train("job", &SMALL)).await;
+        let mut sim = sim_of(succeeds, json!({})).await;
         for _ in 0..220 / seconds {
             sim.advance(seconds).await;
             sim.cluster.cut_watches(None);
         }
         let lists = sim.network.count("list", "");
         assert!((3..=6).contains(&lists), "{seconds} s: {lists} lists");
-        assert!(sim.conditions("job").ends_with("Succeeded"));
+        assert_ends(&sim, "job", "Succeeded", "");
         assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
         settle_and_check(&mut sim).await;
     }
@@ -89,33 +93,46 @@ async fn watches_get_410_for_an_hour() {
                 (50..=most).contains(&lists),
                 "{fault:?}, {resource}: {lists} lists in an hour"
             );
-            assert!(sim.conditions("job").ends_with("Succeeded"), "lists are enough");
+            assert_ends(&sim, "job", "Succeeded", format_args!("lists are enough"));
             assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
             settle_and_check(&mut sim).await;
         }
     }
 }
 
-/// One of the three watches is silent, and its connection stays open. (The metric of the silence is tested on a real
-/// API server.)
+/// One of the three watches is silent, and its connection stays open. The metrics show the silence, and its end.
 #[tokio::test(start_paused = true)]
 async fn a_watch_is_dead_and_the_others_live() {
-    for resource in ["pods", "services", "mxjobs"] {
-        let mut sim = Simulation::new(|_, _| Succeeds(30));
+    for (resource, label) in [
+        ("pods", "pods"),
+        ("services", "services"),
+        ("mxjobs", "mxjobs.kubeflow.org"),
+    ] {
+        let mut sim = Simulation::without_operator(|_, _| Succeeds(30));
+        let metrics = start_with_metrics(&mut sim, 16, |operator| operator.manage::<MXJob>());
+        let label = format!("{{resource=\"{label}\"}}");
+        let of = |name: &str| metric(&metrics, &[&format!("training_operator_watch_{name}{label}")]);
         sim.advance(10).await;
         sim.cluster.freeze_watches(Some(resource));
         // The first attempt to watch again gets no response either.
         sim.network.fail_next("watch", resource, 1, Lost);
         sim.create(train("job", &SMALL)).await;
-        sim.advance(260).await;
-        assert!(
-            sim.conditions("job").ends_with("Succeeded"),
-            "{resource}: {}",
-            sim.conditions("job")
+        let (last, failures) = (of("last_event_timestamp_seconds"), of("failures_total"));
+        sim.advance(60).await;
+        assert_eq!(
+            (of("last_event_timestamp_seconds"), failures),
+            (last, 0.0),
+            "{resource} is silent"
         );
+        sim.advance(200).await;
+        assert_ends(&sim, "job", "Succeeded", resource);
         assert_eq!(
             created_and_deleted(&sim, "pods job-worker-0"),
             (1, 0),
+            "{resource}"
+        );
+        assert!(
+            of("last_event_timestamp_seconds") > last && of("failures_total") > 0.0,
             "{resource}"
         );
         settle_and_check(&mut sim).await;
@@ -172,15 +189,8 @@ async fn things_change_while_a_long_list_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_change_a_thousand_times_a_second() {
-    let metrics = training_job_controller::Metrics::default();
     let mut sim = Simulation::without_operator(succeeds);
-    let counted = metrics.clone();
-    sim.start_as(|client, mut options| {
-        options.metrics = counted;
-        training_job_controller::Operator::new(client, options)
-            .manage::<training_job_mxnet::MXJob>()
-            .run()
-    });
+    let metrics = start_with_metrics(&mut sim, 16, |operator| operator.manage::<MXJob>());
     sim.create(train("job", &SMALL)).await;
     sim.advance(10).await;
     sim.network.take_calls();
@@ -193,18 +203,10 @@ async fn pods_change_a_thousand_times_a_second() {
         }
     }
     assert_eq!(sim.network.take_calls().len(), 0, "nothing is to be done or told");
-    let mut registry = prometheus_client::registry::Registry::with_prefix("training_operator");
-    metrics.register(&mut registry);
-    let mut page = String::new();
-    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
-    let passes: u32 = page
-        .lines()
-        .filter(|l| l.contains("_count{") && l.contains("result="))
-        .filter_map(|l| l.rsplit(' ').next()?.parse::<u32>().ok())
-        .sum();
+    let passes = metric(&metrics, &["_count{", "result="]);
     assert!(
-        (50..=560).contains(&passes),
-        "{passes} passes for 5,000 changes\n{page}"
+        (50.0..=560.0).contains(&passes),
+        "{passes} passes for 5,000 changes"
     );
     // The end is reported within two seconds, even if other things change.
     sim.advance(92).await;
@@ -214,4 +216,18 @@ async fn pods_change_a_thousand_times_a_second() {
         sim.status("job")
     );
     settle_and_check(&mut sim).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_cause_few_calls() {
+    let sim = sim_of(|_, _| Runs, json!({})).await;
+    sim.advance(10).await;
+    sim.network.take_calls();
+    for _ in 0..20_000 {
+        sim.cluster.cut_watches(None);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let calls = sim.network.take_calls().len();
+    assert!(calls < 150, "{calls} calls in 200 seconds");
+    sim.assert_no_violations();
 }
