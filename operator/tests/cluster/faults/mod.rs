@@ -1,9 +1,10 @@
-//! Faults that operators must tolerate, on a real API server behind a proxy that injects them.
+//! Faults that only a real API server shows: access, admission, its death, and the ends of its watches and namespaces. A
+//! proxy injects those that must come at a certain call. All other faults are in `simulation/tests/matrix`.
 
+mod access;
+mod admission;
 mod away;
 mod control_plane;
-mod endings;
-mod identity;
-mod quotas_and_policies;
-mod responses;
+mod namespaces;
+mod retry_after;
 mod watches;

@@ -34,13 +34,8 @@ impl Stage<'static> {
 impl<'a> Stage<'a> {
     /// Creates a stage in this control plane. Its operator is the administrator.
     pub(crate) async fn of(cluster: &'a ControlPlane, name: &str) -> Self {
-        Self::with(cluster, name, &cluster.kubeconfig()).await
-    }
-
-    /// Creates a stage in this control plane. The operator has the credentials of the kubeconfig.
-    pub(crate) async fn with(cluster: &'a ControlPlane, name: &str, kubeconfig: &Path) -> Self {
         let namespace = cluster.namespace(name).await;
-        Self::within(cluster, &namespace, kubeconfig).await
+        Self::within(cluster, &namespace, &cluster.kubeconfig()).await
     }
 
     /// Creates a stage in an existing namespace. The operator has the credentials of the kubeconfig.
@@ -87,12 +82,8 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) async fn create(&self, job: Value) -> MXJob {
-        self.try_create(job).await.unwrap()
-    }
-
-    pub(crate) async fn try_create(&self, job: Value) -> kube::Result<MXJob> {
         let job: MXJob = serde_json::from_value(job).unwrap();
-        self.jobs().create(&PostParams::default(), &job).await
+        self.jobs().create(&PostParams::default(), &job).await.unwrap()
     }
 
     /// Changes any part of a job except its status.
@@ -201,12 +192,6 @@ impl<'a> Stage<'a> {
         };
         wait_for_all(api, "", &mut look).await;
         message.unwrap()
-    }
-
-    /// Returns the number of events about a job with this reason.
-    pub(crate) async fn count_events(&self, job: &str, reason: &str) -> usize {
-        let events = self.events(job).await;
-        events.iter().filter(|(found, _)| found == reason).count()
     }
 
     /// Checks that no pod of these jobs was created twice, and that every deletion had a precondition on the object's

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -228,12 +228,4 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.server.abort();
     }
-}
-
-/// Returns a `Status` in the format of the API server.
-fn status(code: u16, reason: &str, message: &str) -> Value {
-    json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {},
-        "status": "Failure", "message": message, "reason": reason, "code": code,
-    })
 }

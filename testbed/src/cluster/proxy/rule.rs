@@ -3,12 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{RecordedCall, Shared, status};
+use super::{RecordedCall, Shared};
 
 /// A selection of calls.
 #[derive(Clone, Debug)]
@@ -17,10 +15,8 @@ pub struct On {
     /// A subresource follows after a slash.
     resource: Option<&'static str>,
     writes: bool,
-    except: &'static str,
     prefix: String,
     name: Option<String>,
-    skip: usize,
     times: usize,
 }
 
@@ -31,10 +27,8 @@ impl On {
             verb: None,
             resource: None,
             writes: false,
-            except: "",
             prefix: String::new(),
             name: None,
-            skip: 0,
             times: usize::MAX,
         }
     }
@@ -78,20 +72,6 @@ impl On {
         self
     }
 
-    /// Excludes calls for this resource.
-    #[must_use]
-    pub fn except(mut self, resource: &'static str) -> Self {
-        self.except = resource;
-        self
-    }
-
-    /// Excludes the first calls, up to this number.
-    #[must_use]
-    pub fn skip(mut self, calls: usize) -> Self {
-        self.skip = calls;
-        self
-    }
-
     /// Limits the number of matching calls.
     #[must_use]
     pub fn times(mut self, calls: usize) -> Self {
@@ -107,7 +87,6 @@ impl On {
         };
         self.verb.is_none_or(|verb| call.verb == verb)
             && self.resource.is_none_or(resource)
-            && (self.except.is_empty() || call.resource != self.except)
             && (!self.writes || call.writes())
             && call.name.starts_with(&self.prefix)
             && self.name.as_ref().is_none_or(|name| call.name == *name)
@@ -119,26 +98,10 @@ impl On {
 pub enum Fault {
     /// The API server does not receive the call, and the response is this reply.
     Refused(Reply),
-    /// The call takes effect, and then the response is this reply.
-    Misreported(Reply),
-    /// The connection is lost before the API server receives the call.
-    Lost,
-    /// The call takes effect, and the connection is lost before the response.
-    AnswerLost,
     /// The API server does not receive the call, and no response comes.
     BlackHole,
-    /// The call takes effect, and no response comes.
-    Unanswered,
     /// The call continues when the fault is lifted.
     Held,
-    /// The call continues after this time.
-    Late(Duration),
-    /// The call takes effect, and the connection is lost in the middle of the response.
-    BrokenOff,
-    /// The call succeeds, and the response has this additional header.
-    Header(&'static str, String),
-    /// The watch ends in order after this many events.
-    EndsAfter(usize),
 }
 
 /// A response that the proxy makes up.
@@ -151,16 +114,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns an error in the API server's format.
-    pub fn status(code: u16, reason: &str) -> Self {
-        let message = format!("the proxy says {code}");
-        Self::raw(
-            code,
-            "application/json",
-            status(code, reason, &message).to_string(),
-        )
-    }
-
     /// Returns a reply with any content.
     pub fn raw(code: u16, content_type: &'static str, body: impl Into<String>) -> Self {
         Self {
@@ -169,18 +122,6 @@ impl Reply {
             headers: Vec::new(),
             body: body.into(),
         }
-    }
-
-    /// Returns a watch that sends these events, and ends.
-    pub fn events(events: &[Value]) -> Self {
-        let lines: Vec<_> = events.iter().map(|event| format!("{event}\n")).collect();
-        Self::raw(200, "application/json", lines.concat())
-    }
-
-    /// Returns a watch that reports that its version is too old, and ends.
-    pub fn expired() -> Self {
-        let object = status(410, "Expired", "too old resource version: 1 (2)");
-        Self::events(&[json!({"type": "ERROR", "object": object})])
     }
 
     /// Adds a header.
@@ -216,8 +157,7 @@ impl Rule {
         if *self.lifted.borrow() || !self.on.is_meant(call) {
             return false;
         }
-        let number = self.seen.fetch_add(1, Ordering::SeqCst);
-        number >= self.on.skip && number - self.on.skip < self.on.times
+        self.seen.fetch_add(1, Ordering::SeqCst) < self.on.times
     }
 
     pub(super) fn happens(&self, shared: &Shared) {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -57,7 +56,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<ApiRe
         body,
     };
     let Some(rule) = rule else {
-        return forward.whole(usize::MAX).await;
+        return forward.whole().await;
     };
     forward.through(&rule).await
 }
@@ -89,27 +88,7 @@ impl Forward<'_> {
                 rule.happens(shared);
                 Ok(canned_response(reply))
             }
-            Fault::Misreported(reply) => {
-                self.send().await?;
-                rule.happens(shared);
-                Ok(canned_response(reply))
-            }
-            Fault::Lost => {
-                rule.happens(shared);
-                Err("lost".into())
-            }
-            Fault::AnswerLost => {
-                self.send().await?;
-                rule.happens(shared);
-                Err("lost".into())
-            }
             Fault::BlackHole => {
-                rule.happens(shared);
-                rule.lifted().await;
-                Err("lost".into())
-            }
-            Fault::Unanswered => {
-                self.send().await?;
                 rule.happens(shared);
                 rule.lifted().await;
                 Err("lost".into())
@@ -117,34 +96,7 @@ impl Forward<'_> {
             Fault::Held => {
                 rule.happens(shared);
                 rule.lifted().await;
-                self.whole(usize::MAX).await
-            }
-            Fault::Late(wait) => {
-                rule.happens(shared);
-                tokio::time::sleep(*wait).await;
-                self.whole(usize::MAX).await
-            }
-            Fault::BrokenOff => {
-                let (head, body) = self.send().await?.into_parts();
-                let body = body.collect().await?.to_bytes();
-                rule.happens(shared);
-                let half: [Part; 2] = [Ok(body.slice(..body.len() / 2)), Err("lost".into())];
-                let half = futures::stream::iter(half).map(|part| part.map(Frame::data));
-                let length = HeaderValue::from(body.len());
-                let mut answer = Response::from_parts(head, StreamBody::new(half).boxed_unsync());
-                answer.headers_mut().insert(CONTENT_LENGTH, length);
-                Ok(answer)
-            }
-            Fault::Header(name, value) => {
-                let mut answer = self.whole(usize::MAX).await?;
-                rule.happens(shared);
-                answer.headers_mut().insert(*name, value.parse()?);
-                Ok(answer)
-            }
-            Fault::EndsAfter(events) => {
-                let answer = self.whole(*events).await?;
-                rule.happens(shared);
-                Ok(answer)
+                self.whole().await
             }
         }
     }
@@ -171,8 +123,8 @@ impl Forward<'_> {
         Ok(answer)
     }
 
-    /// Sends the call to the API server and passes on the whole response, or this many events of a watch.
-    async fn whole(self, events: usize) -> Result<ApiResponse, BoxError> {
+    /// Sends the call to the API server and passes on the whole response.
+    async fn whole(self) -> Result<ApiResponse, BoxError> {
         let shared = self.shared;
         let (verb, resource) = {
             let call = &shared.state.lock().calls[self.number];
@@ -185,7 +137,7 @@ impl Forward<'_> {
         }
         let stream = Arc::new(Stream::new(&resource));
         let (to, from) = mpsc::channel(1);
-        tokio::spawn(Arc::clone(&stream).carry(body, to, events));
+        tokio::spawn(Arc::clone(&stream).carry(body, to));
         shared.state.lock().streams.push(stream);
         shared.changed.send_replace(());
         let parts = futures::stream::unfold(from, async |mut from| {

@@ -50,8 +50,8 @@ impl Stream {
         self.is_open()
     }
 
-    /// Passes the events of the API server to the program, up to this number.
-    pub(super) async fn carry(self: Arc<Self>, body: Body, to: mpsc::Sender<Part>, events: usize) {
+    /// Passes the events of the API server to the program.
+    pub(super) async fn carry(self: Arc<Self>, body: Body, to: mpsc::Sender<Part>) {
         let mut cut = self.cut.subscribe();
         tokio::select! {
             biased;
@@ -62,12 +62,12 @@ impl Stream {
                 }
             }
             () = to.closed() => {}
-            () = self.events(body, &to, events) => {}
+            () = self.events(body, &to) => {}
         }
         self.open.store(false, Ordering::SeqCst);
     }
 
-    async fn events(&self, mut body: Body, to: &mpsc::Sender<Part>, mut events: usize) {
+    async fn events(&self, mut body: Body, to: &mpsc::Sender<Part>) {
         let mut frozen = self.frozen.subscribe();
         let mut rest = BytesMut::new();
         while let Some(Ok(frame)) = body.frame().await {
@@ -77,10 +77,6 @@ impl Stream {
                 let line = rest.split_to(end + 1).freeze();
                 let _ = frozen.wait_for(|frozen| !*frozen).await;
                 if to.send(Ok(line)).await.is_err() {
-                    return;
-                }
-                events -= 1;
-                if events == 0 {
                     return;
                 }
             }
@@ -104,11 +100,6 @@ impl Frozen {
     /// Returns the number of watches.
     pub fn count(&self) -> usize {
         self.0.len()
-    }
-
-    /// Returns the number of watches that the program has not closed.
-    pub fn still_open(&self) -> usize {
-        self.0.iter().filter(|stream| stream.is_open()).count()
     }
 
     /// Sends all events that were held back, and continues.
