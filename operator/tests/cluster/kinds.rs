@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
-use k8s_openapi::api::events::v1::Event;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
-use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program, wait_for_all};
+use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program};
 use training_job_xgboost::XGBoostJob;
 use training_operator_testing::operator::EVERY_KIND;
 
@@ -47,16 +46,6 @@ impl World<'_> {
         };
         self.plane.wait::<J>(&self.namespace, name, holds).await;
     }
-
-    /// Returns the kind and the UID of the job that owns a pod.
-    async fn owner(&self, pod: &str) -> (String, String) {
-        let found = self
-            .plane
-            .wait::<Pod>(&self.namespace, pod, |pod| pod.is_some())
-            .await;
-        let found = found.unwrap();
-        (found.owner_references()[0].kind.clone(), found.uid().unwrap())
-    }
 }
 
 fn operator(plane: &ControlPlane, arguments: &[&str]) -> Background {
@@ -67,69 +56,6 @@ fn operator(plane: &ControlPlane, arguments: &[&str]) -> Background {
             .args(ports)
             .args(arguments),
     )
-}
-
-#[tokio::test]
-async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
-    let plane = ControlPlane::shared().await;
-    plane.install_crds().await;
-    let namespace = plane.namespace("namesakes").await;
-    let _operator = operator(plane, &["--namespace", &namespace]);
-    let world = World { plane, namespace };
-    let kubelet = plane.kubelet(&world.namespace).await;
-    let pods = ["a-worker-0", "a-worker-1"];
-
-    world.create(MX, "a").await;
-    let mut first = Vec::new();
-    for pod in pods {
-        first.push(world.owner(pod).await);
-        kubelet.runs(pod).await;
-    }
-    assert!(first.iter().all(|(kind, _)| kind == "MXJob"), "{first:?}");
-    world.condition::<MXJob>("a", ConditionType::Running).await;
-
-    // The second job reports why it does not begin, and leaves the other's objects unchanged.
-    world.create(TF, "a").await;
-    let told = |event: &Event| {
-        let note = event.note.as_deref().unwrap_or_default();
-        event.regarding.as_ref().and_then(|r| r.kind.as_deref()) == Some("TFJob")
-            && event.reason.as_deref() == Some("FailedCreateService")
-            && note.contains("services a-worker-0, a-worker-1: the name is taken")
-    };
-    let events: Api<Event> = Api::namespaced(plane.client(), &world.namespace);
-    wait_for_all(events, "", |events: &[Event]| events.iter().any(told)).await;
-    for (pod, first) in pods.iter().zip(&first) {
-        assert_eq!(world.owner(pod).await, *first);
-    }
-    world.condition::<MXJob>("a", ConditionType::Running).await;
-
-    // kubectl lists both by one category.
-    let all = [
-        "--namespace",
-        &world.namespace,
-        "get",
-        "training",
-        "--output",
-        "name",
-    ];
-    let mut listed: Vec<String> = plane
-        .kubectl(&all)
-        .await
-        .success()
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    listed.sort();
-    assert_eq!(listed, ["mxjob.kubeflow.org/a", "tfjob.kubeflow.org/a"]);
-
-    // The second job begins when the first is gone.
-    world.delete("mxjob", "a").await;
-    for pod in pods {
-        let is_its = |found: Option<&Pod>| found.is_some_and(|p| p.owner_references()[0].kind == "TFJob");
-        plane.wait::<Pod>(&world.namespace, pod, is_its).await;
-        kubelet.runs(pod).await;
-    }
-    world.condition::<TFJob>("a", ConditionType::Running).await;
 }
 
 #[tokio::test]
@@ -161,12 +87,31 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
         "tf-worker-1",
         "xgb-master-0",
     ] {
-        world.owner(pod).await;
+        plane
+            .wait::<Pod>(&world.namespace, pod, |pod| pod.is_some())
+            .await;
         kubelet.runs(pod).await;
     }
     world.condition::<MXJob>("mx", ConditionType::Running).await;
     world.condition::<TFJob>("tf", ConditionType::Running).await;
     world.condition::<XGBoostJob>("xgb", ConditionType::Running).await;
+
+    // kubectl lists the jobs of all kinds by one category.
+    let all = [
+        "--namespace",
+        &world.namespace,
+        "get",
+        "training",
+        "--output",
+        "name",
+    ];
+    let listed = plane.kubectl(&all).await.success();
+    let expected = [
+        "mxjob.kubeflow.org/mx",
+        "tfjob.kubeflow.org/tf",
+        "xgboostjob.kubeflow.org/xgb",
+    ];
+    assert!(expected.iter().all(|job| listed.contains(job)), "{listed}");
     let is_there = |service: Option<&Service>| service.is_some();
     let old = plane
         .wait::<Service>(&world.namespace, "tf-worker-0", is_there)

@@ -6,7 +6,9 @@ use training_job_simulation::faults::PodFate::{Runs, Succeeds, SucceedsWith};
 use training_job_simulation::scenario::users::set_quota;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{assert_ends, assert_made, edit, event_count, policy, settle_and_check, with_policy};
+use crate::harness::{
+    assert_ends, assert_made, assert_within, edit, event_count, policy, settle_and_check, with_policy,
+};
 
 /// A quota allows a limited number of pods, from none to all but one, and later all.
 #[tokio::test(start_paused = true)]
@@ -38,9 +40,10 @@ async fn a_quota_lets_in_some_of_many() {
         assert_eq!(event_count(&sim, "FailedCreatePod"), 2, "each job says so once");
         let creates = sim.network.count("create", "pods");
         // Each of about twelve passes of each job has one failed call, or two that were in flight together.
-        assert!(
-            (quota + 10..quota + 2 * 14 * 12).contains(&creates),
-            "{creates} creates in five minutes"
+        assert_within(
+            creates,
+            quota + 10..quota + 2 * 14 * 12,
+            "creates in five minutes",
         );
         // The scheduler decides the outcome, and is created first.
         assert_eq!(sim.conditions("job").contains("Running"), quota > 0);
@@ -119,9 +122,10 @@ async fn denied_pods_are_tried_ever_more_rarely() {
             assert!(is_right && event["type"] == "Warning", "{code}: {event}");
         }
         let creates = sim.network.count("create", "pods");
-        assert!(
-            (20..3 * 4 * 30).contains(&creates),
-            "{code}: {creates} creates in half an hour"
+        assert_within(
+            creates,
+            20..3 * 4 * 30,
+            format_args!("{code}: creates in half an hour"),
         );
         edit(&sim, "mxjobs", "suspended", policy(json!({"suspend": true}))).await;
         sim.advance(5).await;

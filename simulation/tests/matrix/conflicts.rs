@@ -8,8 +8,8 @@ use training_job_simulation::simulation::{SMALL, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
-    assert_ends, created_and_deleted, edit, edit_job, event_count, make, policy, remove, settle_and_check,
-    sim_of, succeeds, with_policy, worker,
+    assert_ends, assert_no_children, assert_within, created_and_deleted, edit, edit_job, event_count, make,
+    policy, remove, settle_and_check, sim_of, succeeds, with_policy, worker,
 };
 
 /// A user labels the job while each status write is in flight, so that the API server refuses the write.
@@ -25,10 +25,7 @@ async fn the_job_changes_while_its_status_is_on_its_way() {
     }
     assert_eq!(sim.network.count("list", "mxjobs"), 1, "the watch tells why");
     let tries = sim.network.count("patch", "mxjobs/status");
-    assert!(
-        (5..=250).contains(&tries),
-        "{tries} tries: one for each change is enough"
-    );
+    assert_within(tries, 5..=250, "tries: one for each change is enough");
     assert_eq!(sim.conditions("job"), "", "each of them was refused");
     settle_and_check(&mut sim).await;
     // When the status was finally written, the job had finished.
@@ -146,7 +143,7 @@ async fn a_strangers_object_has_the_name() {
             };
             assert_eq!(event_count(&sim, event), 1, "{case}");
             let tries = sim.network.count("create", plural);
-            assert!((10..40).contains(&tries), "{case}: {tries} tries in an hour");
+            assert_within(tries, 10..40, format_args!("{case}: tries in an hour"));
             assert_eq!(sim.network.count("delete", ""), 0, "{case}");
             let after = sim.stored(plural, "job-worker-0")["metadata"].clone();
             assert_eq!(
@@ -195,7 +192,7 @@ async fn a_name_that_is_taken_is_not_tried_at_each_event() {
     sim.advance(10).await;
     // The edit triggers an attempt for each name, and its failure the first retry of the three that are taken.
     let tries = sim.network.count("create", "services");
-    assert!((4..=7).contains(&tries), "{tries} tries");
+    assert_within(tries, 4..=7, "tries");
     for replica in ["scheduler-0", "server-0", "worker-1"] {
         assert!(remove(&sim, "services", &format!("job-{replica}")).await);
     }
@@ -271,7 +268,7 @@ async fn patched_objects_are_gone() {
     sim.advance(60).await;
     let writes = sim.network.count("patch", "mxjobs/status");
     assert!(writes <= 1, "nothing is left to write to");
-    assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+    assert_no_children(&sim, "");
     settle_and_check(&mut sim).await;
 }
 

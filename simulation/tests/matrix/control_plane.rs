@@ -1,18 +1,17 @@
 //! The control plane.
 
+use kube_memory::Versions;
 use serde_json::json;
 use training_job::TrainingJob;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::CallFault::{self, Refused, Reset};
-use training_job_simulation::faults::PodFate;
-use training_job_simulation::faults::PodFate::{Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::faults::PodFate::{self, Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{
-    assert_ends, assert_made, call, edit, edit_job, event_count, settle_and_check, sim_of, succeeds, worker,
+    assert_ends, assert_made, assert_within, call, edit, edit_job, event_count, settle_and_check, sim_of,
+    stale, succeeds, worker,
 };
-use kube_memory::Versions;
-use training_job_simulation::invariants::AllowedStaleness;
 
 /// All connections break, and new ones are refused for seconds. The server has lost its history, so watches cannot
 /// resume.
@@ -129,10 +128,7 @@ async fn writes_fail_for_ten_minutes() {
         sim.network.take_calls();
         sim.advance(600).await;
         let writes = sim.network.take_calls().iter().filter(|c| c.writes()).count();
-        assert!(
-            (10..150).contains(&writes),
-            "{case}: {writes} writes in ten minutes"
-        );
+        assert_within(writes, 10..150, format_args!("{case}: writes in ten minutes"));
         assert_eq!(sim.pods_now().len(), 4, "{case}");
         let is_stored = case != "all";
         let services = sim.services_now();
@@ -197,13 +193,7 @@ async fn statuses_are_not_valid_any_more() {
 async fn etcd_is_restored_from_a_backup() {
     for versions in [Versions::GoOn, Versions::GoBack] {
         for (saved, at) in [(0, 20), (10, 20), (10, 110), (50, 230), (10, 600)] {
-            let mut sim = Simulation::with_setup(Setup {
-                staleness: AllowedStaleness {
-                    of_others: 600_000,
-                    of_own: 600_000,
-                },
-                ..Setup::mxjobs(succeeds)
-            });
+            let mut sim = stale(succeeds, 600_000, 600_000);
             sim.start();
             let clean = serde_json::json!({"runPolicy": {"cleanPodPolicy": "All"}});
             sim.create(with_spec(train("job", &SMALL), clean.clone())).await;

@@ -5,7 +5,7 @@ use training_job_simulation::call::Call;
 use training_job_simulation::faults::PodFate::{NodeLost, Runs, Succeeds};
 use training_job_simulation::simulation::with_spec;
 
-use crate::harness::{assert_ends, toy_job, toys};
+use crate::harness::{assert_ends, assert_within, toy_job, toys};
 
 #[tokio::test(start_paused = true)]
 async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
@@ -22,7 +22,7 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         assert_eq!(count(&|c| c.writes() && is_child(c)), 2 * replicas, "{workers}");
         // Created (written with Running if all run within a second), Running, Succeeded.
         let statuses = count(&|c| c.resource == "toyjobs/status");
-        assert!((2..=3).contains(&statuses), "{workers}: {statuses}");
+        assert_within(statuses, 2..=3, format_args!("{workers}: statuses"));
         assert_eq!(count(&|c| c.verb == "get"), 0, "{workers}");
         let told = [
             "SuccessfulCreateService",

@@ -1,18 +1,17 @@
 //! Calls that are denied until a user fixes the cause.
 
-use crate::harness::{assert_made, make, metric, start_with_metrics};
 use serde_json::json;
 use training_job_mxnet::MXJob;
 use training_job_simulation::call::Call;
 use training_job_simulation::faults::CallFault::{self, Refused};
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
-use training_job_simulation::simulation::Setup;
-use training_job_simulation::simulation::{SMALL, Simulation, train};
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 use training_job_tensorflow::TFJob;
 
 use crate::harness::{
-    assert_ends, edit_job, either, event_count, policy, settle_and_check, sim_of, until, with_policy, worker,
+    assert_ends, assert_made, assert_within, edit_job, either, event_count, make, metric, policy,
+    settle_and_check, sim_of, start_with_metrics, until, with_policy, worker,
 };
 
 /// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned
@@ -50,7 +49,7 @@ async fn a_right_is_taken_away_and_given_back() {
         sim.advance(3_600).await;
         let case = format!("{fault:?} for {verb} {resource}");
         let tries = sim.network.count(verb, resource);
-        assert!((1..=400).contains(&tries), "{case}: {tries} tries in an hour");
+        assert_within(tries, 1..=400, format_args!("{case}: tries in an hour"));
         let failures = sim.events().iter().filter(|e| e.starts_with("Failed")).count();
         assert!(failures <= 2, "{case}: {:?}", sim.events());
         if !waiting.is_empty() {
@@ -166,7 +165,7 @@ async fn one_pod_is_refused(fault: CallFault) {
     assert_eq!(sim.pods_now().len(), 3, "{fault:?}");
     assert_eq!(event_count(&sim, "FailedCreatePod"), 1, "{fault:?}");
     let tries = sim.network.count("create", "pods") - 3;
-    assert!((5..40).contains(&tries), "{fault:?}: {tries} tries in an hour");
+    assert_within(tries, 5..40, format_args!("{fault:?}: tries in an hour"));
     sim.network.heal();
     edit_job(
         &sim,

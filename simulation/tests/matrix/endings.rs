@@ -6,8 +6,8 @@ use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    PodFates, assert_idle, call, edit, edit_job, either, event_count, policy, settle_and_check, sim_of,
-    succeeds, with_policy,
+    PodFates, assert_idle, assert_no_children, assert_within, call, edit, edit_job, either, event_count,
+    policy, settle_and_check, sim_of, succeeds, with_policy,
 };
 
 /// The call at which the job is deleted gets no response, with or without its effect. Other calls in flight continue.
@@ -32,10 +32,7 @@ async fn the_job_is_deleted_at_each_call_of_its_start() {
             sim.delete("job").await;
             settle_and_check(&mut sim).await;
             let case = format!("{fault:?} at write {at}");
-            assert!(
-                sim.pods_now().is_empty() && sim.services_now().is_empty(),
-                "{case}"
-            );
+            assert_no_children(&sim, &case);
         }
     }
 }
@@ -129,14 +126,14 @@ async fn its_namespace_is_going() {
             .iter()
             .filter(|c| c.verb != "watch")
             .count();
-        assert!((5..150).contains(&calls), "{at}: {calls} calls in half an hour");
+        assert_within(calls, 5..150, format_args!("{at}: calls in half an hour"));
         sim.delete("job").await;
         sim.advance(1).await;
         sim.network.take_calls();
         sim.advance(600).await;
         assert_idle(&sim, "");
         settle_and_check(&mut sim).await;
-        assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+        assert_no_children(&sim, "");
     }
 }
 

@@ -5,9 +5,8 @@ use training_job::GangScheduler;
 use training_job_simulation::faults::CallFault::Refused;
 use training_job_simulation::faults::PodFate::{Fails, Runs};
 use training_job_simulation::simulation::{SMALL, Setup, Simulation};
-use training_job_testbed::ELASTIC;
-
 use training_job_simulation::world::direct::path_of;
+use training_job_testbed::ELASTIC;
 
 use crate::harness::{PodFates, assert_ends, call, edit_job, toy_job};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use training_job_controller::{Metrics, Operator};
 use training_job_simulation::faults::PodFate::{self, Fails, Succeeds};
 use training_job_simulation::faults::{CallFault, CallSite};
+use training_job_simulation::invariants::AllowedStaleness;
 use training_job_simulation::modes::exhaustive::{self, Case, run_case, run_without_faults};
 use training_job_simulation::modes::report::Report;
 use training_job_simulation::modes::run::{RunSummary, run};
@@ -103,50 +105,27 @@ pub(crate) fn reads(site: &CallSite) -> bool {
     ["list", "watch", "get"].iter().any(|v| site.calls.starts_with(v))
 }
 
-/// Runs the workload once for each of these sites, and takes the faults in turn. Asserts that no invariant is
-/// violated, and that the final state is that of the run without faults. (`make sim` injects every fault at every
-/// site.)
-pub(crate) fn in_turn(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
-    let mut cases = Vec::new();
-    let sites = sites(workload);
-    for (number, site) in sites.iter().filter(|site| at(site)).enumerate() {
-        let fault = faults
-            .iter()
-            .cycle()
-            .skip(number)
-            .find(|fault| fault.applies_to(&site.calls));
-        cases.extend(fault.map(|fault| BTreeMap::from([(site.clone(), fault.clone())])));
-    }
-    run_cases(workload, cases);
-}
-
 /// Runs the workload once for each of these faults at each of these sites. Asserts that no invariant is violated, and
 /// that the final state is that of the run without faults.
 pub(crate) fn everywhere(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
-    let mut cases = Vec::new();
-    for site in sites(workload).iter().filter(|site| at(site)) {
-        for fault in faults.iter().filter(|fault| fault.applies_to(&site.calls)) {
-            cases.push(BTreeMap::from([(site.clone(), fault.clone())]));
-        }
-    }
-    run_cases(workload, cases);
-}
-
-/// Runs the workload once with each of these sets of faults.
-pub(crate) fn run_cases(workload: &Workload, cases: Vec<BTreeMap<CallSite, CallFault>>) {
     let expected = run_without_faults(workload);
     let mut report = Report::default();
-    assert!(!cases.is_empty());
-    for faults in cases {
-        let case = Case::new(workload, faults);
-        let summary = run_case(workload, &expected, &case, &mut report);
-        assert!(
-            !summary.call_faults.is_empty(),
-            "{}: no fault was injected",
-            case.name
-        );
+    for site in exhaustive::sites(&expected).into_iter().filter(|site| at(site)) {
+        for fault in faults.iter().filter(|fault| fault.applies_to(&site.calls)) {
+            let case = Case::new(workload, BTreeMap::from([(site.clone(), fault.clone())]));
+            let summary = run_case(workload, &expected, &case, &mut report);
+            assert!(
+                !summary.call_faults.is_empty(),
+                "{}: no fault was injected",
+                case.name
+            );
+        }
     }
-    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    assert!(
+        report.runs > 0 && report.violations.is_empty(),
+        "{:#?}",
+        report.violations
+    );
 }
 
 /// Waits until the cluster has settled. Asserts that its state is correct, that operators make no calls except
@@ -189,6 +168,19 @@ pub(crate) async fn sim_of(
     sim
 }
 
+/// Creates a cluster without an operator, whose operators may act on changes by others and by operators that are this many
+/// milliseconds old.
+pub(crate) fn stale(
+    pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static,
+    of_others: u64,
+    of_own: u64,
+) -> Simulation {
+    Simulation::with_setup(Setup {
+        staleness: AllowedStaleness { of_others, of_own },
+        ..Setup::mxjobs(pod_fates)
+    })
+}
+
 /// Returns a job with these roles and this run policy.
 pub(crate) fn with_policy(name: &str, roles: &[(&str, i32)], policy: Value) -> Value {
     with_spec(train(name, roles), json!({"runPolicy": policy}))
@@ -204,6 +196,29 @@ pub(crate) fn either(name: &str, part: &str, fate: PodFate, other: PodFate) -> P
 pub(crate) fn assert_ends(sim: &Simulation, job: &str, end: &str, case: impl Display) {
     let conditions = sim.conditions(job);
     assert!(conditions.ends_with(end), "{case}: {job} is {conditions}");
+}
+
+/// Asserts that a number, such as that of calls, is in this range.
+#[track_caller]
+pub(crate) fn assert_within<T: PartialOrd + Display>(
+    number: T,
+    range: impl RangeBounds<T>,
+    what: impl Display,
+) {
+    assert!(range.contains(&number), "{what}: {number}");
+}
+
+/// Asserts that no job has pods or services.
+#[track_caller]
+pub(crate) fn assert_no_children(sim: &Simulation, case: impl Display) {
+    let left = (sim.pods_now(), sim.services_now());
+    assert!(left.0.is_empty() && left.1.is_empty(), "{case}: {left:?}");
+}
+
+/// Asserts the counts of the job's workers.
+#[track_caller]
+pub(crate) fn assert_workers(sim: &Simulation, counts: &Value, case: impl Display) {
+    assert_eq!(sim.status("job")["replicaStatuses"]["Worker"], *counts, "{case}");
 }
 
 /// Asserts how many times a pod or service, such as `pods job-worker-0`, was created.

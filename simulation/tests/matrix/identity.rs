@@ -9,8 +9,9 @@ use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
-    assert_ends, assert_idle, assert_made, call, edit, edit_status, event_count, make, remove,
-    run_without_violations, settle_and_check, sim_of, succeeds, until, with_policy, workload,
+    assert_ends, assert_idle, assert_made, assert_within, assert_workers, call, edit, edit_status,
+    event_count, make, remove, run_without_violations, settle_and_check, sim_of, succeeds, until,
+    with_policy, workload,
 };
 
 fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
@@ -181,10 +182,7 @@ async fn a_pod_that_looks_like_the_jobs_is_anothers() {
     }
     sim.advance(300).await;
     assert_eq!(sim.conditions("job"), "Created Running");
-    assert_eq!(
-        sim.status("job")["replicaStatuses"]["Worker"],
-        json!({"active": 2})
-    );
+    assert_workers(&sim, &json!({"active": 2}), "");
     sim.delete("job").await;
     sim.advance(60).await;
     for name in ["theirs", "nobodys"] {
@@ -216,7 +214,7 @@ async fn jobs_of_two_kinds_have_one_name() {
     assert_eq!(sim.stored("pods", "job-worker-0")["metadata"]["uid"], before);
     assert_eq!(sim.network.count("delete", ""), 0);
     let tries = sim.network.count("create", "services");
-    assert!((10..80).contains(&tries), "{tries} tries in an hour");
+    assert_within(tries, 10..80, "tries in an hour");
     assert_eq!(event_count(&sim, "FailedCreateService"), 1);
     assert!(remove(&sim, "tfjobs", "job").await);
     sim.advance(400).await;
@@ -248,19 +246,13 @@ async fn a_pod_has_two_owners() {
     let uid = sim.stored("pods", "job-worker-1")["metadata"]["uid"].clone();
     edit(&sim, "pods", "job-worker-1", both(&weak)).await;
     sim.advance(600).await;
-    assert_eq!(
-        sim.status("job")["replicaStatuses"]["Worker"],
-        json!({"active": 1})
-    );
+    assert_workers(&sim, &json!({"active": 1}), "");
     assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
     edit(&sim, "pods", "job-worker-1", both(&ours)).await;
     sim.advance(400).await;
     settle_and_check(&mut sim).await;
     assert_eq!(sim.stored("pods", "job-worker-1")["metadata"]["uid"], uid);
-    assert_eq!(
-        sim.status("job")["replicaStatuses"]["Worker"],
-        json!({"active": 2})
-    );
+    assert_workers(&sim, &json!({"active": 2}), "");
 }
 
 /// A user creates a pod in another namespace that names the job as its owner. The garbage collector treats it as an
@@ -284,10 +276,7 @@ async fn an_owner_is_claimed_from_another_namespace() {
     }
     sim.advance(60).await;
     assert_eq!(sim.conditions("job"), "Created Running");
-    assert_eq!(
-        sim.status("job")["replicaStatuses"]["Worker"],
-        json!({"active": 2})
-    );
+    assert_workers(&sim, &json!({"active": 2}), "");
     assert_eq!(sim.network.count("delete", "pods"), 0);
     settle_and_check(&mut sim).await;
 }

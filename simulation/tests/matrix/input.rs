@@ -1,12 +1,12 @@
 //! Invalid and unusual input of users.
 
 use serde_json::{Value, json};
-use training_job_simulation::faults::PodFate;
-use training_job_simulation::faults::PodFate::Runs;
+use training_job_simulation::faults::PodFate::{self, Runs};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{
-    PAIR, assert_ends, assert_idle, call, edit_status, event_count, make, settle_and_check,
+    PAIR, assert_ends, assert_idle, assert_no_children, call, edit_status, event_count, make,
+    settle_and_check,
 };
 
 /// Sets a value at a path of a job.
@@ -106,10 +106,7 @@ async fn names_are_too_long_or_no_host_names() {
             .await;
         sim.advance(600).await;
         assert_eq!(sim.conditions(&name), "Failed", "{name}");
-        assert!(
-            sim.pods_now().is_empty() && sim.services_now().is_empty(),
-            "{name}"
-        );
+        assert_no_children(&sim, &name);
         assert_eq!(
             sim.network.count("create", "services"),
             0,

@@ -1,8 +1,7 @@
 //! Jobs that are edited while they run.
 
 use serde_json::{Value, json};
-use training_job_simulation::faults::PodFate::Fails;
-use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::faults::PodFate::{Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{

@@ -1,14 +1,12 @@
 //! Calls and responses that are lost.
 
-use crate::harness::toy_job;
-use crate::harness::toys;
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{Garbled, Lost};
 use training_job_simulation::faults::PodFate::Succeeds;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    PAIR, assert_ends, assert_made, remove, settle_and_check, succeeds, until, with_policy,
+    PAIR, assert_ends, assert_made, remove, settle_and_check, succeeds, toy_job, toys, until, with_policy,
 };
 
 /// Reads have a timeout, too. A job whose calls are all lost does not delay others.

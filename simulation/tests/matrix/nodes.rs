@@ -7,7 +7,8 @@ use training_job_simulation::faults::PodFate::{
 use training_job_simulation::simulation::{SMALL, Simulation};
 
 use crate::harness::{
-    assert_ends, assert_made, created_and_deleted, edit_status, either, event_count, settle_and_check, sim_of,
+    assert_ends, assert_made, assert_workers, created_and_deleted, edit_status, either, event_count,
+    settle_and_check, sim_of,
 };
 
 fn ends(name: &str) -> PodFate {
@@ -139,10 +140,7 @@ async fn a_failed_pod_runs_again() {
         edit_status(&sim, "pods", "job-worker-1", json!({"phase": phase})).await;
     }
     settle_and_check(&mut sim).await;
-    assert_eq!(
-        sim.status("job")["replicaStatuses"]["Worker"],
-        json!({"active": 2})
-    );
+    assert_workers(&sim, &json!({"active": 2}), "");
     assert_ends(&sim, "job", "Running", "");
 }
 

@@ -2,16 +2,14 @@
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Slow;
-use training_job_simulation::faults::PodFate;
-use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::faults::PodFate::{self, Runs, Succeeds};
 use training_job_simulation::faults::WatchDelay;
-use training_job_simulation::invariants::AllowedStaleness;
 use training_job_simulation::scenario::users::UserAction;
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
+use training_job_simulation::simulation::{SMALL, train};
 
 use crate::harness::{
-    assert_ends, assert_made, created_and_deleted, either, event_count, is_killed_once,
-    run_without_violations, settle_and_check, sites, succeeds, with_policy, workload,
+    PodFates, assert_ends, assert_made, created_and_deleted, either, event_count, is_killed_once,
+    run_without_violations, settle_and_check, sites, stale, succeeds, with_policy, workload,
 };
 
 /// Both operators reconcile all jobs, with one slow call of one of them, or with delayed watches.
@@ -52,16 +50,6 @@ fn two_operators_work_at_once() {
     }
 }
 
-fn patient(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> Simulation {
-    Simulation::with_setup(Setup {
-        staleness: AllowedStaleness {
-            of_others: 600_000,
-            of_own: 600_000,
-        },
-        ..Setup::mxjobs(script)
-    })
-}
-
 /// The operator's clock is off by an hour, or jumps by an hour while the job runs. Only limits are affected, which
 /// apply that much too late or too early.
 #[tokio::test(start_paused = true)]
@@ -73,7 +61,7 @@ async fn clocks_are_apart_and_jump() {
         (0, -3_600),
         (3_600, -3_600),
     ] {
-        let mut sim = patient(succeeds);
+        let mut sim = stale(succeeds, 600_000, 600_000);
         sim.set_clock(before);
         sim.start();
         sim.create(with_policy(
@@ -106,7 +94,11 @@ async fn clocks_are_apart_and_jump() {
 #[tokio::test(start_paused = true)]
 async fn limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
-        let mut sim = patient(|name, _| either(name, "hangs", Runs, Succeeds(20)));
+        let mut sim = stale(
+            |name, _| either(name, "hangs", Runs, Succeeds(20)),
+            600_000,
+            600_000,
+        );
         sim.start();
         sim.create(with_policy(
             "hangs",
@@ -152,10 +144,11 @@ async fn limits_are_kept_by_clocks_that_jump() {
 #[tokio::test(start_paused = true)]
 async fn an_operator_is_replaced_while_it_works() {
     for at in [0, 1, 5, 99, 101, 150, 201] {
-        let mut sim = patient(|name, attempt| match attempt {
+        let fates: PodFates = |name, attempt| match attempt {
             0 if name.ends_with("worker-1") => PodFate::Fails(137, 99),
             _ => succeeds(name, attempt),
-        });
+        };
+        let mut sim = stale(fates, 600_000, 600_000);
         let old = sim.start();
         sim.create(train("job", &SMALL)).await;
         sim.advance(at).await;

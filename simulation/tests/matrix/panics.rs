@@ -1,7 +1,5 @@
 //! A job on which a hook of its kind panics.
 
-use crate::harness::metric;
-use crate::harness::start_with_metrics;
 use kube_memory::Description;
 use serde_json::{Value, json};
 use training_job_controller::{Metrics, Operator};
@@ -10,7 +8,9 @@ use training_job_simulation::faults::PodFate::Succeeds;
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 use training_job_testbed::{PANICS, ToyJob};
 
-use crate::harness::{assert_ends, edit, make, remove, settle_and_check};
+use crate::harness::{
+    assert_ends, assert_within, edit, make, metric, remove, settle_and_check, start_with_metrics,
+};
 
 /// Returns a simulation of MXJobs and toy jobs, and the operator's metrics.
 fn simulation() -> (Simulation, Metrics) {
@@ -47,7 +47,7 @@ async fn a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     sim.advance(3_540).await;
     let tries = metric(&metrics, &["_count{", "toy", "error"]);
     // The backoff doubles from half a second to five minutes.
-    assert!((10.0..=25.0).contains(&tries), "{tries} tries in an hour");
+    assert_within(tries, 10.0..=25.0, "tries in an hour");
     assert!(remove(&sim, "toyjobs", "poison").await);
     settle_and_check(&mut sim).await;
 }

@@ -8,11 +8,10 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 use training_job_controller::Operator;
 use training_job_mxnet::MXJob;
-use training_job_simulation::faults::PodFate::{Fails, Runs};
-use training_job_simulation::invariants::AllowedStaleness;
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
+use training_job_simulation::faults::PodFate::{self, Fails, Runs};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::harness::{edit, settle_and_check, worker};
+use crate::harness::{edit, settle_and_check, stale, worker};
 
 /// Pauses an operator, and resumes it.
 #[derive(Default)]
@@ -53,15 +52,9 @@ impl Future for Switched {
 }
 
 /// A simulation whose first operator can be paused.
-fn sim(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> (Simulation, Arc<Switch>) {
-    let mut sim = Simulation::with_setup(Setup {
-        // It may act on its state from before the pause.
-        staleness: AllowedStaleness {
-            of_others: 2_400_000,
-            of_own: 2_400_000,
-        },
-        ..Setup::mxjobs(script)
-    });
+fn sim(script: fn(&str, u32) -> PodFate) -> (Simulation, Arc<Switch>) {
+    // It may act on its state from before the pause.
+    let mut sim = stale(script, 2_400_000, 2_400_000);
     let switch = Arc::new(Switch::default());
     let its = switch.clone();
     sim.start_as(|client, options| Switched {

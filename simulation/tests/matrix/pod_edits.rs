@@ -6,8 +6,8 @@ use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{
-    assert_ends, assert_made, created_and_deleted, edit, either, event_count, remove, settle_and_check,
-    sim_of, until,
+    assert_ends, assert_made, assert_within, created_and_deleted, edit, either, event_count, remove,
+    settle_and_check, sim_of, until,
 };
 
 fn ends_after_a_minute(name: &str, _: u32) -> PodFate {
@@ -298,7 +298,7 @@ async fn a_service_that_is_deleted_again_and_again_is_created_with_a_backoff() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let made = created_and_deleted(&sim, "services job-worker-0").0;
-    assert!((5..20).contains(&made), "{made} times in a minute");
+    assert_within(made, 5..20, "times in a minute");
     sim.advance(20).await;
     assert_eq!(sim.services_now().len(), 4);
     // I9, objects created in vain, is the expected violation of this test.

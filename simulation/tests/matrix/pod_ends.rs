@@ -6,7 +6,8 @@ use training_job_simulation::simulation::{Setup, Simulation, train};
 use training_job_simulation::world::job::{self, JobType};
 
 use crate::harness::{
-    PAIR, assert_ends, created_and_deleted, edit_status, either, remove, settle_and_check, sim_of,
+    PAIR, assert_ends, assert_within, created_and_deleted, edit_status, either, remove, settle_and_check,
+    sim_of,
 };
 
 fn ends(name: &str) -> PodFate {
@@ -37,6 +38,11 @@ async fn containers_end_with_each_code() {
             );
             let failure = last_failure(&status);
             assert_eq!(failure["exitCode"], code, "{case}");
+            assert_eq!(
+                (&failure["role"], &failure["index"]),
+                (&json!("Worker"), &json!(0)),
+                "{case}"
+            );
             let signal = (129..=192).contains(&code).then(|| code - 128);
             assert_eq!(failure["signal"], json!(signal), "{case}");
             sim.assert_no_violations();
@@ -119,7 +125,7 @@ async fn pods_fail_in_other_ways() {
         edit_status(&sim, "pods", "job-worker-0", status).await;
         settle_and_check(&mut sim).await;
         let end = if retried { "Succeeded" } else { "Failed" };
-        assert_ends(&sim, "job", end, &case);
+        assert_ends(&sim, "job", end, case);
         let status = sim.status("job");
         let failure = last_failure(&status);
         assert_eq!(failure["reason"], reason, "{case}");
@@ -147,7 +153,7 @@ async fn all_pods_end_in_one_instant() {
     sim.advance(60).await;
     assert_ends(&sim, "job", "Succeeded", "");
     let statuses = sim.network.count("patch", "mxjobs/status");
-    assert!((1..=2).contains(&statuses), "{statuses} statuses");
+    assert_within(statuses, 1..=2, "statuses");
     assert_eq!(sim.status("job")["replicaStatuses"]["Worker"]["succeeded"], 200);
     settle_and_check(&mut sim).await;
 }

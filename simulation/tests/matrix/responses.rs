@@ -8,8 +8,8 @@ use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    assert_ends, edit_job, event_count, everywhere, in_turn, reads, settle_and_check, success, until,
-    with_policy, worker,
+    assert_ends, edit_job, event_count, everywhere, reads, settle_and_check, success, until, with_policy,
+    worker,
 };
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ fn answers_take_their_time() {
         Slow(25_000, 0),
         Slow(0, 60_000),
     ];
-    in_turn(&success(), |_| true, &slow);
+    everywhere(&success(), |_| true, &slow);
     everywhere(&success(), reads, &[Slow(60_000, 0)]);
 }
 

@@ -6,7 +6,8 @@ use training_job_simulation::modes::crowd::{self, Size};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    assert_ends, assert_idle, call, edit, edit_job, either, event_count, remove, settle_and_check, worker,
+    assert_ends, assert_idle, assert_no_children, assert_within, call, edit, edit_job, either, event_count,
+    remove, settle_and_check, worker,
 };
 
 /// The environment of ten thousand workers would be too large to start a process. With a hundred workers (because of
@@ -21,7 +22,7 @@ async fn a_job_is_very_large() {
     assert_eq!(event_count(&sim, "MXJobFailedValidation"), 1);
     let message = sim.status("huge")["failure"]["message"].to_string();
     assert!(message.contains("MX_CONFIG"), "{message}");
-    assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+    assert_no_children(&sim, "");
     assert!(remove(&sim, "mxjobs", "huge").await);
 
     // Each call takes a while, so that the limit on calls in flight has an effect.
@@ -34,7 +35,7 @@ async fn a_job_is_very_large() {
         .await;
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     let first = sim.network.count("create", "services");
-    assert!((1..=32).contains(&first), "{first} calls at once");
+    assert_within(first, 1..=32, "calls at once");
     sim.create(train("small", &SMALL)).await;
     sim.advance(28).await;
     assert_ends(&sim, "small", "Succeeded", "");
@@ -66,7 +67,7 @@ fn very_many_jobs_outlive_their_operators() {
     for kind in ["create pods", "create services"] {
         // Calls that were in flight when the operator was killed are repeated.
         let made = half.count(kind) + rest.count(kind);
-        assert!((4 * jobs..=4 * jobs + 64).contains(&made), "{kind}: {made}");
+        assert_within(made, 4 * jobs..=4 * jobs + 64, kind);
     }
     for (kind, count) in lists(1) {
         assert_eq!(rest.count(kind), count, "{kind}");
@@ -92,7 +93,7 @@ fn a_large_job_outlives_its_operators() {
     assert!(violations.is_empty(), "{violations:#?}");
     assert_eq!(phases.len(), 5);
     let made: u64 = phases.iter().map(|phase| phase.count("create pods")).sum();
-    assert!((500..=500 + 32).contains(&made), "{made}");
+    assert_within(made, 500..=500 + 32, "pods made");
 }
 
 /// A role with zero replicas has no pods and services, and no effect on success. An impossible number is refused,
@@ -114,7 +115,7 @@ async fn replicas_are_none_one_or_senseless() {
         sim.advance(3_600).await;
         assert_eq!(sim.conditions("job"), "Failed", "{replicas}");
         assert_eq!(event_count(&sim, "MXJobFailedValidation"), 1, "{replicas}");
-        assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+        assert_no_children(&sim, "");
         edit_job(&sim, worker(json!({"replicas": 1}))).await;
         settle_and_check(&mut sim).await;
         assert_eq!(sim.conditions("job"), "Created Running", "{replicas}");

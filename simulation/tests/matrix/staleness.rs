@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{self, DiesBefore, Refused, Stale};
-use training_job_simulation::faults::CallSite;
 use training_job_simulation::faults::PodFate::{self, AtOnce, Fails, Runs, Succeeds};
-use training_job_simulation::faults::WatchDelay;
+use training_job_simulation::faults::{CallSite, WatchDelay};
 use training_job_simulation::modes::exhaustive::run_without_faults;
 use training_job_simulation::scenario::Scenario;
 use training_job_simulation::scenario::users::UserAction;

@@ -1,18 +1,15 @@
 //! Watches that end, or fall silent.
 
-use crate::harness::metric;
-use crate::harness::start_with_metrics;
 use serde_json::json;
 use training_job_mxnet::MXJob;
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
-use training_job_simulation::invariants::AllowedStaleness;
 use training_job_simulation::modes::crowd::{self, Size};
-use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{
-    PAIR, assert_ends, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, sim_of,
-    succeeds, success,
+    PAIR, assert_ends, assert_within, call, created_and_deleted, everywhere, fill_a_page, metric, reads,
+    settle_and_check, sim_of, stale, start_with_metrics, succeeds, success,
 };
 
 /// Watches resume where they were. A watch without any event for two minutes, not even a bookmark (which a server
@@ -26,7 +23,7 @@ async fn watches_end_every_few_seconds() {
             sim.cluster.cut_watches(None);
         }
         let lists = sim.network.count("list", "");
-        assert!((3..=6).contains(&lists), "{seconds} s: {lists} lists");
+        assert_within(lists, 3..=6, format_args!("{seconds} s: lists"));
         assert_ends(&sim, "job", "Succeeded", "");
         assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
         settle_and_check(&mut sim).await;
@@ -39,13 +36,7 @@ async fn watches_end_every_few_seconds() {
 #[tokio::test(start_paused = true)]
 async fn watches_end_after_each_event() {
     for events in [1, 3] {
-        let mut sim = Simulation::with_setup(Setup {
-            staleness: AllowedStaleness {
-                of_others: 2_000,
-                of_own: 0,
-            },
-            ..Setup::mxjobs(succeeds)
-        });
+        let mut sim = stale(succeeds, 2_000, 0);
         sim.start();
         sim.network.end_watches(Some(events));
         for number in 0..20 {
@@ -89,9 +80,10 @@ async fn watches_get_410_for_an_hour() {
             sim.advance(3_600).await;
             let lists = sim.network.count("list", resource);
             let most = if resource.is_empty() { 4 * 130 } else { 130 };
-            assert!(
-                (50..=most).contains(&lists),
-                "{fault:?}, {resource}: {lists} lists in an hour"
+            assert_within(
+                lists,
+                50..=most,
+                format_args!("{fault:?}, {resource}: lists in an hour"),
             );
             assert_ends(&sim, "job", "Succeeded", format_args!("lists are enough"));
             assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
@@ -204,10 +196,7 @@ async fn pods_change_a_thousand_times_a_second() {
     }
     assert_eq!(sim.network.take_calls().len(), 0, "nothing is to be done or told");
     let passes = metric(&metrics, &["_count{", "result="]);
-    assert!(
-        (50.0..=560.0).contains(&passes),
-        "{passes} passes for 5,000 changes"
-    );
+    assert_within(passes, 50.0..=560.0, "passes for 5,000 changes");
     // The end is reported within two seconds, even if other things change.
     sim.advance(92).await;
     assert!(

@@ -69,7 +69,7 @@ fn workers(containers: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_that_a_quota_stops_half_made_goes_on_when_the_quota_is_raised() {
+async fn a_job_with_a_quota_for_half_of_its_pods_runs_when_the_quota_is_raised() {
     let stage = Stage::new("quota").await;
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}});
     create(stage.cluster, &stage.namespace, &[quota]).await;
