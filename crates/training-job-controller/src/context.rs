@@ -69,27 +69,33 @@ impl Context {
             silence_timeout: self.watch_timeout,
             ..Watch::of(api, kind)
         };
+        // True after an answer that a resource that is served and permitted does not give.
+        let mut is_refused = false;
         watch
             .run(|event| {
                 match &event {
                     Event::Failed => self.metrics.watch_failed(&resource),
                     Event::Forbidden(problem) => {
+                        is_refused = true;
                         self.metrics.watch_failed(&resource);
                         self.missing_permissions.add("list,watch", &resource, problem);
                     }
-                    Event::Absent => self.metrics.absent(&resource),
-                    Event::ListDone => {
-                        self.metrics.listed(&resource);
-                        self.missing_permissions.remove(&resource);
+                    Event::Absent => {
+                        is_refused = true;
+                        self.metrics.absent(&resource);
                     }
-                    _ => {}
-                }
-                let has_data = !matches!(
-                    event,
-                    Event::Failed | Event::Forbidden(_) | Event::Absent | Event::ListStarted
-                );
-                if has_data {
-                    self.metrics.event_received(&resource, self.clock.now());
+                    Event::ListStarted => {}
+                    _ => {
+                        self.metrics.event_received(&resource, self.clock.now());
+                        // A watch continues without a list when the server permits it again.
+                        if std::mem::take(&mut is_refused) {
+                            self.metrics.served(&resource);
+                            self.missing_permissions.remove(&resource);
+                        }
+                        if matches!(event, Event::ListDone) {
+                            self.metrics.listed(&resource);
+                        }
+                    }
                 }
                 handle(event);
             })

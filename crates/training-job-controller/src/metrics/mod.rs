@@ -236,6 +236,13 @@ impl Metrics {
             resource: resource.to_owned(),
         };
         self.0.lists.get_or_create(&label).inc();
+    }
+
+    /// Records that the server serves `resource`.
+    pub(super) fn served(&self, resource: &str) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
         if let Some(absent) = self.0.absent.get(&label) {
             absent.set(0);
             self.0.missing_crds().remove(resource);

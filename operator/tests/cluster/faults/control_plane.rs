@@ -44,13 +44,23 @@ async fn jobs_outlive_the_api_servers_death_at_any_time() {
     cluster.start_api_server().await;
     stage.until_pods("half", 0).await;
     stage.until("half", ConditionType::Succeeded).await;
-    stage.succeed("runs", 2).await;
-    assert_eq!(stage.pods_of("runs").await, pods);
     for resource in ["mxjobs", "pods", "services"] {
         // At most one list for each outage was tried, because the versions are still available.
         let lists = stage.proxy.count(&On::call("list", resource));
         assert!(lists <= 3, "{lists} lists of {resource}");
     }
+
+    // The history is compacted, so that the version of the last service is gone.
+    let lists = On::call("list", "services");
+    let before = stage.proxy.count(&lists);
+    let found = stage.jobs().list(&Default::default()).await.unwrap();
+    let version = found.metadata.resource_version.unwrap().parse().unwrap();
+    cluster.stop_api_server();
+    cluster.compact(version).await;
+    cluster.start_api_server().await;
+    stage.proxy.wait_for(&lists, before + 1).await;
+    stage.succeed("runs", 2).await;
+    assert_eq!(stage.pods_of("runs").await, pods);
     stage.expect_no_harm();
     operator.expect_well();
 }
