@@ -76,6 +76,7 @@
 //! | test against an API, with faults | `kube_memory::Cluster` under an `Operator` | crate `kube-memory` |
 //! | treat jobs of several kinds alike, or check many jobs | [`Kind`] and [`AnyJob`], [`validate::validate_any`] | |
 //! | find errors and likely mistakes in a job | [`validate()`], [`render::warnings`](render::warnings()) | |
+//! | check and render jobs as JSON, also those whose hooks panic | [`offline`] | |
 //!
 //! # Five steps
 //!
@@ -98,7 +99,8 @@
 //!
 //! # Modules
 //!
-//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`]. The contract for
+//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`offline`] →
+//! [`mod@plan`]. The contract for
 //! framework authors is [`job`]. This crate is pure: it needs no async runtime and no Kubernetes client, and it builds
 //! for `wasm32-unknown-unknown`. The crate `training-job-controller` has the other steps, and the operator as a process.
 //!
@@ -116,6 +118,7 @@
 pub mod admission;
 pub mod api;
 pub mod job;
+pub mod offline;
 // Not an interface: what the operator's crates use.
 #[doc(hidden)]
 pub mod plan;

@@ -1,5 +1,6 @@
-//! Names the running hook, so that a panic in it can be reported.
+//! Names the running hook, so that a panic in it can be reported. A bug in one kind must not stop the jobs of the others.
 
+use std::any::Any;
 use std::cell::Cell;
 
 thread_local! {
@@ -15,10 +16,26 @@ pub(crate) fn hook<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the name of the hook whose panic was caught in this thread; `None` if the panic was in no hook.
+/// A panic that was caught.
 #[doc(hidden)]
-pub fn take_panicked_hook() -> Option<&'static str> {
-    RUNNING.take()
+#[derive(Debug)]
+pub struct HookPanic {
+    /// The name of the hook; `None` if the panic was in no hook.
+    pub hook: Option<&'static str>,
+    /// What the panic printed.
+    pub message: String,
+}
+
+impl HookPanic {
+    /// Reads the payload of a panic that was caught in this thread.
+    pub fn caught(payload: &(dyn Any + Send)) -> Self {
+        let message = payload.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| payload.downcast_ref::<&str>().copied());
+        Self {
+            hook: RUNNING.take(),
+            message: message.unwrap_or("no message").to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -30,13 +47,13 @@ mod tests {
     #[test]
     fn the_innermost_hook_that_panics_is_named() {
         assert_eq!(hook("env", || hook("labels", || 1)), 1);
-        assert_eq!(take_panicked_hook(), None);
+        assert_eq!(HookPanic::caught(&"none").hook, None);
         let outer = catch_unwind(|| hook("env", || panic!("{}", hook("labels", || "outer"))));
-        assert!(outer.is_err());
-        assert_eq!(take_panicked_hook(), Some("env"));
+        let outer = HookPanic::caught(&*outer.unwrap_err());
+        assert_eq!((outer.hook, &*outer.message), (Some("env"), "outer"));
         let inner = catch_unwind(|| hook("env", || hook("labels", || panic!("inner"))));
-        assert!(inner.is_err());
-        assert_eq!(take_panicked_hook(), Some("labels"));
-        assert_eq!(take_panicked_hook(), None);
+        let inner = HookPanic::caught(&*inner.unwrap_err());
+        assert_eq!((inner.hook, &*inner.message), (Some("labels"), "inner"));
+        assert_eq!(HookPanic::caught(&"none").hook, None);
     }
 }

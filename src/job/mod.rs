@@ -42,9 +42,9 @@ pub(crate) use errors::Complaint;
 pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
-pub(crate) use hook::hook;
 #[doc(hidden)]
-pub use hook::take_panicked_hook;
+pub use hook::HookPanic;
+pub(crate) use hook::hook;
 pub use kind::Kind;
 pub use milestone::Milestone;
 pub use nearest::nearest;

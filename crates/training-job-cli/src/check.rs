@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, sources};
 use serde_json::Value;
+use training_job::offline;
 use training_job::{FieldError, FieldErrors, Settings, nearest};
-use training_job_controller::offline;
 
 use crate::kinds::{Kind, Kinds, Unserved};
 use crate::kustomization::Kustomizations;

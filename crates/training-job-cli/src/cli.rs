@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use local_node::AdjustEnv;
 use training_job::TrainingJob;
-use training_job_controller::process::{Program, program};
+use training_job_program::{Program, program};
 
 use crate::exit;
 use crate::help::help;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::{fmt, io};
 
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::call_error;
 

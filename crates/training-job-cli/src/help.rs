@@ -1,6 +1,6 @@
 //! Help texts with the name of the program.
 
-use training_job_controller::process::program;
+use training_job_program::program;
 
 /// Returns a help text with the program's name in the place of each `{program}`. The lines of a paragraph, and of an
 /// item that begins with `*`, are joined, so that they are wrapped once, to the width of the terminal. Other indented

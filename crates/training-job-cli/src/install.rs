@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use training_job::admission;
-use training_job_controller::process::{all_kinds_but, program};
+use training_job_program::{all_kinds_but, program};
 
 use crate::exit::Failure;
 use crate::help::help;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use training_job::TrainingJob;
 use training_job::admission::{DefinitionError, definition_of};
 use training_job::api::labels::{Keys, OPERATOR_NAME};
-use training_job_controller::process::{program, rules};
+use training_job_program::{program, rules};
 
 use crate::installation::Installation;
 

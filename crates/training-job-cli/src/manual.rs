@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, Subcommand, ValueHint};
 use clap_complete::Shell;
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::exit::Failure;
 use crate::help::help;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use serde_json::{Map, Value, json};
 use training_job::job::RoleSource;
+use training_job::offline;
 use training_job::{FieldErrors, RoleDefinition, Settings};
-use training_job_controller::offline;
-use training_job_controller::process::{names_of, program};
+use training_job_program::{names_of, program};
 
 use crate::check::assignment::{self, Assignment};
 use crate::exit::Failure;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args as _, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use training_job_controller::process::Program;
+use training_job_program::Program;
 
 use crate::exit::{self, Failure};
 use crate::explain;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use training_job::{GangScheduler, Settings};
-use training_job_controller::process::SettingFlags;
+use training_job_program::SettingFlags;
 
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit::Failure;

@@ -56,13 +56,11 @@ mod freed_capacity;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod hook_panic;
 mod job_state;
 mod merge_patch;
 mod metrics;
 mod missing_permissions;
 mod observe;
-pub mod offline;
 mod operator;
 mod queue;
 mod quota_queue;

@@ -14,6 +14,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use training_job::api::{ConditionType, JobStatus};
+use training_job::job::HookPanic;
 use training_job::plan::observed::{NameHolder, Observed, Phase, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, Plan};
 
@@ -21,7 +22,6 @@ use super::apply::Applier;
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
-use super::hook_panic::HookPanic;
 use super::job_state::JobState;
 use super::metrics::ErrorReason;
 use super::queue::Key;
@@ -95,7 +95,7 @@ impl JobReconciler {
         let next = match steps.await {
             Ok(next) => next,
             Err(payload) => {
-                let panic = HookPanic::new(&*payload);
+                let panic = HookPanic::caught(&*payload);
                 self.on_panic(context, cached, &mut state, panic).await
             }
         };

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Builder, Cluster, Description};
+use training_job::offline;
 use training_job::{Accelerators, FieldErrors, Kind, ObjectKind, TrainingJob};
-use training_job_controller::{FinishedJobs, Operator, Options, offline};
+use training_job_controller::{FinishedJobs, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 

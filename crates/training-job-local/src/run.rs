@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep_until};
 
 use training_job::Kind;
 use training_job::api::JobStatus;
-use training_job_controller::{Operator, offline};
+use training_job::offline;
+use training_job_controller::Operator;
 
 use super::progress::{Name, Progress, namespace_of};
 use crate::{RunError, RunEvent};

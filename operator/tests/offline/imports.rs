@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use training_job_testbed::cluster::repository;
 
 /// The library's modules. Each may import those before it.
-const ORDER: [&str; 6] = ["api", "job", "validate", "render", "admission", "plan"];
+const ORDER: [&str; 7] = ["api", "job", "validate", "render", "admission", "offline", "plan"];
 
 /// The modules that a module of a package imports, by their names.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use training_job::offline;
 use training_job::{Kind, ObjectDefinition, Settings};
-use training_job_controller::{Operator, offline};
+use training_job_controller::Operator;
 use training_job_jax::JAXJob;
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;

@@ -3,7 +3,7 @@
 use kube_manifest::{Content, Node, Severity, parse};
 use kube_schema::{field, item};
 use serde_json::Value;
-use training_job_controller::offline;
+use training_job::offline;
 
 use super::found::{may_have_job, names_job};
 use super::{Checker, wording};

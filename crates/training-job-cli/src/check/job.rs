@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 use training_job::Settings;
-use training_job_controller::offline;
+use training_job::offline;
 
 use crate::exit::Failure;
 use crate::kinds::Kind;

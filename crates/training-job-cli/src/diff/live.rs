@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use training_job::Settings;
 use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
-use training_job_controller::offline;
+use training_job::offline;
 
 use super::job::{self, JobSide, Rules};
 use super::planned::planned_objects;

@@ -1,6 +1,6 @@
 //! Renders changes as a comment on a pull request.
 
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use super::job::{Difference, JobChange};
 use super::objects::{ChangeType, ObjectChange};

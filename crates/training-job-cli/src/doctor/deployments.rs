@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::installation::{ClusterState, OperatorVariant};
 use crate::kinds::{Kind, Kinds};

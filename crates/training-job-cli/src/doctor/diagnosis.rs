@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
-use training_job_controller::process::{grant_command, program};
+use training_job_program::{grant_command, program};
 
 use crate::installation::{ClusterState, OperatorVariant, name};
 use crate::kinds::{Kind, Kinds};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::installation::{ClusterState, OperatorVariant, name};
 use crate::kinds::{Kind, Kinds};

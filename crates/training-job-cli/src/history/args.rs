@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use training_job_controller::FinishedJobs;
-use training_job_controller::process::variable;
+use training_job_program::variable;
 
 use super::bounds::Limits;
 use super::keeper::Keeper;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use training_job_controller::process::variable;
+use training_job_program::variable;
 
 use crate::exit::Failure;
 use crate::help::help;

@@ -5,7 +5,7 @@ mod cluster_state;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube_manifest::Finding;
 use serde_json::Value;
-use training_job_controller::process::program;
+use training_job_program::program;
 
 pub use cluster_state::{ClusterState, MissingPermission, name};
 
@@ -17,7 +17,7 @@ use crate::help::help;
 pub struct Installation {
     /// The API groups of former definitions of these kinds.
     pub former_groups: &'static [&'static str],
-    /// The permissions that the operator needs for a kind beyond [`rules`](training_job_controller::process::rules).
+    /// The permissions that the operator needs for a kind beyond [`rules`](training_job_program::rules).
     pub more_rules: fn(kind: &str) -> Vec<PolicyRule>,
     /// Returns the operator that a Deployment runs; `None` for other programs.
     pub operator_of: fn(deployment: &Value) -> Option<OperatorVariant>,

@@ -17,7 +17,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use training_job::Settings;
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::check;
 use crate::exit::{self, Failure};

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use local_node::NodeEvent;
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::local::processes;
 

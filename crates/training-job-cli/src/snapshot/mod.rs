@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use crate::check::valid_jobs;
 use crate::exit::{self, Failure};

@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use training_job::Settings;
-use training_job_controller::offline;
+use training_job::offline;
 use training_job_story::{Job, RenderedRole, Warning, settings};
 
 use crate::fields::fields;

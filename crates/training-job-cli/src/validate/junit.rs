@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube_manifest::{Finding, Severity};
-use training_job_controller::process::program;
+use training_job_program::program;
 
 /// Returns a test suite with a test case for each of these files and each file that has an error, or also for warnings
 /// if these fail the check.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
-use training_job_controller::process::program;
+use training_job_program::program;
 
 /// Returns a log of one run. Notes are left out, because a code host would show each as an alert.
 pub(crate) fn log(findings: &[Finding]) -> Value {

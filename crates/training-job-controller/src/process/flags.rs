@@ -11,8 +11,8 @@ use training_job::job::Accelerators;
 
 use crate::FinishedJobs;
 
-use super::program::{enable_scheme_help, program, variable};
-use super::settings::SettingFlags;
+use training_job_program::SettingFlags;
+use training_job_program::{all_kinds_but, program, variable};
 
 /// Maximum number of concurrent reconciles per controller thread. Reconciles wait for the API server most of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;
@@ -276,6 +276,16 @@ fn log_level(text: &str) -> Result<tracing::level_filters::LevelFilter, String> 
         number if number.parse::<u8>().is_ok_and(|n| n > 1) => Ok(Level::TRACE),
         _ => Err("must be debug, info, error, panic or a number above 0".to_owned()),
     }
+}
+
+/// Returns the help text of `--enable-scheme`.
+fn enable_scheme_help() -> String {
+    let example = program().kind_names.first();
+    let example = example
+        .map(|kind| format!(", such as {kind}"))
+        .unwrap_or_default();
+    let default = all_kinds_but(program().optional_kinds);
+    format!("Kind of job to run{example}; can be repeated [default: {default}]")
 }
 
 #[cfg(test)]

@@ -47,13 +47,10 @@ mod flags;
 mod http;
 mod logs;
 mod process_metrics;
-mod program;
 mod proxy;
 mod resource_usage;
 mod retry_after;
-mod rules;
 mod serve;
-mod settings;
 mod stop;
 
 use std::io;
@@ -69,9 +66,7 @@ pub use exposition::MetricDescription;
 pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use process_metrics::metric_descriptions;
-pub use program::{Program, all_kinds_but, names_of, program, variable};
-pub use rules::{grant_command, rules};
-pub use settings::SettingFlags;
+pub use training_job_program::{Program, SettingFlags, program, rules};
 
 /// Checks the declarations of a kind's author.
 fn check_kind(kind: &Kind) -> Result<(), ProcessError> {
@@ -259,5 +254,26 @@ mod tests {
         );
         all[1].framework = Framework::new("hot", "hotjob-controller");
         check_controllers(&all).unwrap();
+    }
+
+    #[test]
+    fn rules_have_one_entry_for_each_group_and_set_of_verbs() {
+        let rules = rules(&[Kind::of::<ToyJob>()]);
+        let text: Vec<String> = rules
+            .iter()
+            .map(|rule| serde_json::to_string(rule).unwrap())
+            .collect();
+        assert_eq!(
+            text,
+            [
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["list","watch"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["delete"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs/status"],"verbs":["patch"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["toyjobs/finalizers"],"verbs":["update"]}"#,
+                r#"{"apiGroups":[""],"resources":["pods","services","configmaps"],"verbs":["get","list","watch","create","patch","delete"]}"#,
+                r#"{"apiGroups":["example.com"],"resources":["queues"],"verbs":["get","list","watch","create","patch","delete"]}"#,
+                r#"{"apiGroups":[""],"resources":["events"],"verbs":["create","patch"]}"#,
+            ]
+        );
     }
 }

@@ -11,9 +11,9 @@ use prometheus_client::registry::Registry;
 use super::api_metrics::ApiMetrics;
 use super::exposition::{MetricDescription, describe, to_text_format};
 use super::logs;
-use super::program::Program;
 use super::resource_usage::ResourceUsage;
 use crate::Metrics;
+use training_job_program::Program;
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -19,11 +19,11 @@ use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::http::Readiness;
 use super::process_metrics::{ProcessMetrics, VERSION};
-use super::program::program;
 use super::retry_after::RetryAfter;
-use super::rules::grant_command;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
+use training_job_program::grant_command;
+use training_job_program::program;
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[Kind]) -> Result<(), ProcessError> {

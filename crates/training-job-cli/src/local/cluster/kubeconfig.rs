@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use training_job_controller::process::program;
+use training_job_program::program;
 
 /// The first line of each file that this program writes. A file without it is not replaced.
 const MARK: &str = "# The kubeconfig of a local cluster, which ends with it.\n";

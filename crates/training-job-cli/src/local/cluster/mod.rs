@@ -6,8 +6,8 @@ mod merge;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use training_job_controller::process::program;
 use training_job_local::{DataDirectory, Jobs};
+use training_job_program::program;
 
 use super::pod_output::{note, print_event};
 use super::processes::ProcessArgs;

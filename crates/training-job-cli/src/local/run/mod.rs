@@ -24,8 +24,8 @@ use anyhow::{Context, anyhow, bail};
 use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
-use training_job_controller::process::program;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
+use training_job_program::program;
 
 use crate::kinds::{Kind, Kinds};
 use crate::signals::Signals;

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use local_node::{NodeEvent, Prepared};
-use training_job_controller::process::program;
+use training_job_program::program;
 
 use super::progress::{Change, Progress};
 use super::silence::Silence;

@@ -1,13 +1,19 @@
-//! The name of a program, which determines its lease, its environment variables and its help. Two operators built on
-//! this library therefore do not compete for one lease.
+//! The program of an operator: its name, which determines its lease, its environment variables and its help, the flags of
+//! its kinds' settings, and the permissions that it needs.
+//!
+//! Two operators built on this library do not compete for one lease, because their names differ.
+
+mod rules;
+mod settings;
 
 use std::path::Path;
 use std::sync::OnceLock;
 
-use training_job::Framework;
 use training_job::job::SettingDefinition;
+use training_job::{Framework, Kind};
 
-use training_job::Kind;
+pub use rules::{grant_command, rules};
+pub use settings::SettingFlags;
 
 /// The program that runs an operator.
 #[derive(Clone, Debug)]
@@ -80,7 +86,7 @@ impl Program {
     }
 
     /// Returns the prefix of the names of its metrics, such as `farm_operator`.
-    pub(super) fn metrics_prefix(&self) -> String {
+    pub fn metrics_prefix(&self) -> String {
         let in_name = |c: char| match c.to_ascii_lowercase() {
             c if c.is_ascii_alphanumeric() => c,
             _ => '_',
@@ -113,16 +119,6 @@ pub fn variable(flag: &str) -> &'static str {
     program().variable(flag).leak()
 }
 
-/// Returns the help text of `--enable-scheme`.
-pub(super) fn enable_scheme_help() -> String {
-    let example = program().kind_names.first();
-    let example = example
-        .map(|kind| format!(", such as {kind}"))
-        .unwrap_or_default();
-    let default = all_kinds_but(program().optional_kinds);
-    format!("Kind of job to run{example}; can be repeated [default: {default}]")
-}
-
 /// Returns `all kinds but A, B and C` for a help text, or `all kinds` if none is left out.
 pub fn all_kinds_but(left_out: &[&str]) -> String {
     match left_out {
@@ -151,3 +147,7 @@ mod tests {
         assert_eq!(program.variable("LEADER_ELECT"), "FARM_OPERATOR2_LEADER_ELECT");
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

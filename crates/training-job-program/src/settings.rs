@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::program::{program, variable};
+use crate::{program, variable};
 
 /// The values of the kinds' settings, by name. The setting `farm-monitor-image` has the flag `--farm-monitor-image`. The
-/// kinds are those of [`Program::kinds`](super::Program::kinds).
+/// kinds are those of [`Program::kinds`](crate::Program::kinds).
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags(pub BTreeMap<String, String>);
 
@@ -51,7 +51,7 @@ impl Args for SettingFlags {
 mod tests {
     use clap::Parser;
 
-    use crate::process::Program;
+    use crate::Program;
     use training_job::job::SettingDefinition;
 
     use super::*;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use training_job::Kind;
 use training_job::job::ObjectKind;
 
-use super::program::program;
-use training_job::Kind;
+use crate::program;
 
 /// The verbs on the objects of jobs. `get` finds the owner of an object whose name is taken, and `patch` sets the labels of
 /// one that another operator made for the same job.
@@ -74,31 +74,4 @@ pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
 fn has_time_to_live(kind: &Kind) -> bool {
     let versions = kind.definition_without_rules().spec.versions;
     serde_json::to_string(&versions).is_ok_and(|text| text.contains("\"ttlSecondsAfterFinished\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::toy::ToyJob;
-
-    #[test]
-    fn each_group_has_one_rule_for_each_set_of_verbs() {
-        let rules = rules(&[Kind::of::<ToyJob>()]);
-        let text: Vec<String> = rules
-            .iter()
-            .map(|rule| serde_json::to_string(rule).unwrap())
-            .collect();
-        assert_eq!(
-            text,
-            [
-                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["list","watch"]}"#,
-                r#"{"apiGroups":["example.com"],"resources":["toyjobs"],"verbs":["delete"]}"#,
-                r#"{"apiGroups":["example.com"],"resources":["toyjobs/status"],"verbs":["patch"]}"#,
-                r#"{"apiGroups":["example.com"],"resources":["toyjobs/finalizers"],"verbs":["update"]}"#,
-                r#"{"apiGroups":[""],"resources":["pods","services","configmaps"],"verbs":["get","list","watch","create","patch","delete"]}"#,
-                r#"{"apiGroups":["example.com"],"resources":["queues"],"verbs":["get","list","watch","create","patch","delete"]}"#,
-                r#"{"apiGroups":[""],"resources":["events"],"verbs":["create","patch"]}"#,
-            ]
-        );
-    }
 }

@@ -1,12 +1,14 @@
 //! Jobs as JSON of any kind, for commands that work without a cluster. A panic of a hook is an error of the job.
 
-use serde_json::Value;
-use training_job::api::JobStatus;
-use training_job::render::{self, decode, warnings};
-use training_job::validate::{manifest, other_manager, validate_any};
-use training_job::{FieldErrors, Kind, Settings};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::hook_panic::as_error;
+use serde_json::Value;
+
+use crate::api::JobStatus;
+use crate::job::HookPanic;
+use crate::render::{self, decode, warnings};
+use crate::validate::{manifest, other_manager, validate_any};
+use crate::{FieldErrors, Kind, Settings};
 
 /// A valid job of a manifest.
 #[derive(Clone, Debug)]
@@ -64,4 +66,19 @@ pub fn render(kind: &Kind, object: &Value, settings: &Settings) -> Result<Vec<Va
 pub fn status(kind: &Kind, object: &Value) -> JobStatus {
     let job = decode(kind, object).ok();
     job.and_then(|job| job.status().cloned()).unwrap_or_default()
+}
+
+/// Calls a function that calls hooks of `kind`. A panic in one of them becomes an error of the job as a whole.
+fn as_error<T>(kind: &str, call: impl FnOnce() -> Result<T, FieldErrors>) -> Result<T, FieldErrors> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        let HookPanic { hook, message } = HookPanic::caught(&*payload);
+        let place = hook.map_or_else(|| kind.to_owned(), |hook| format!("the hook {hook} of {kind}"));
+        let mut errors = FieldErrors::default();
+        errors.push(
+            "",
+            format!("{place} panicked: {message}"),
+            "report it to the authors of the kind",
+        );
+        Err(errors)
+    })
 }
