@@ -44,7 +44,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job' '' --test=plan
-		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=contract --test=kind --test=controller
+		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=contract --test=kind
 		;;
 	gangs)
 		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,crates/training-job-controller/src/freed_capacity.rs}'
@@ -57,8 +57,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib
 		;;
 	apply)
-		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' '' --test=controller
-		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' --iterate --lib
+		mutants apply crates/training-job-controller/src/apply.rs '-p training-job-controller' '' --lib
 		# Stories of kinds with objects of several kinds.
 		mutants apply crates/training-job-controller/src/apply.rs '-p training-job' --iterate --test=contract
 		mutants apply crates/training-job-controller/src/apply.rs "$lives" --iterate --test=matrix --test=slice
@@ -66,14 +65,13 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	cache)
 		cache='crates/training-job-controller/src/{answers,cache/*,job_state,observe,queue,reconcile,requeue}.rs'
 		mutants cache "$cache" '-p training-job-controller' '' --lib
-		mutants cache "$cache" '-p training-job-controller' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
 		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,crates/training-job-controller/src/{context,events,merge_patch,operator,rate_limit,report,watch}}.rs'
 		mutants watch "$watch" '-p training-job -p training-job-controller -p kube-follow' '' --lib --test=server
-		mutants watch "$watch" '-p training-job -p training-job-controller' --iterate --test=plan --test=controller
+		mutants watch "$watch" '-p training-job' --iterate --test=plan
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)

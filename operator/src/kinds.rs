@@ -8,24 +8,20 @@ use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_xgboost::XGBoostJob;
 
-use crate::convert::versions::unserved;
 use crate::installation::installation;
 
-/// Returns the kinds, in the order of help texts. A new framework gets one line here.
+/// Returns the kinds, with the environment of those whose processes need another one on a machine than in a cluster.
 pub(crate) fn kinds() -> Kinds {
-    Kinds::default()
-        .kind_with::<MXJob>(training_job_mxnet::adjust_local)
-        .kind_with::<TFJob>(training_job_tensorflow::adjust_local)
-        .kind::<XGBoostJob>()
-        .kind_with::<PyTorchJob>(training_job_pytorch::adjust_local)
-        .kind_with::<JAXJob>(training_job_jax::adjust_local)
-        .kind_with::<PaddleJob>(training_job_paddle::adjust_local)
-        .kind_with::<MPIJob>(training_job_mpi::adjust_local)
-        .kind_with::<TfJob>(training_job_tensorflow::adjust_local)
-        .kind_with::<MxJob>(training_job_mxnet::adjust_local)
-        .unserved(unserved)
+    Kinds::from(training_operator_review::kinds())
+        .adjust_env::<MXJob>(training_job_mxnet::adjust_local)
+        .adjust_env::<TFJob>(training_job_tensorflow::adjust_local)
+        .adjust_env::<PyTorchJob>(training_job_pytorch::adjust_local)
+        .adjust_env::<JAXJob>(training_job_jax::adjust_local)
+        .adjust_env::<PaddleJob>(training_job_paddle::adjust_local)
+        .adjust_env::<MPIJob>(training_job_mpi::adjust_local)
+        .adjust_env::<TfJob>(training_job_tensorflow::adjust_local)
+        .adjust_env::<MxJob>(training_job_mxnet::adjust_local)
         .installation(installation())
 }
 
@@ -33,12 +29,12 @@ pub(crate) fn kinds() -> Kinds {
 mod tests {
     use std::sync::LazyLock;
 
-    use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
     use training_job::render::warnings;
     use training_job::validate::{manifest, validate_any};
     use training_job::{Kind, Settings};
+    use training_job_mxnet::MXJob;
 
     fn case() -> Value {
         let documents = kube_manifest::parse(include_str!("../tests/cases/rich-template.yaml"));

@@ -2,15 +2,12 @@
 //!
 //! This crate is a program. Its only interface is the command line.
 //!
-//! Most commands are those of [`training_job_cli`], which every operator has. This package adds the kinds of job (`kinds`),
-//! the traces of former operators (`installation`, `convert`), the remote shell of MPIJobs (`remote_shell`), the test of an
+//! Most commands are those of [`training_job_cli`], which every operator has. The kinds of job and `convert`
+//! are in [`training_operator_review`]. This package adds the environment of their local processes (`kinds`), the traces of
+//! former operators (`installation`), the remote shell of MPIJobs (`remote_shell`), the test of an
 //! installation (`smoke_test`), and the template for authors (`new_kind`).
 
 mod cli;
-mod convert;
-#[cfg(feature = "__fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
 mod installation;
 mod kinds;
 mod new_kind;

@@ -14,9 +14,10 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
-use training_job_cli::cluster::{self, explained, with_timeout};
+use training_job_cli::cluster::{self, with_timeout};
 use training_job_cli::{Failure, Kinds, exit, help};
 use training_job_controller::process::ClusterFlags;
+use training_job_kubectl::call_error::{explained, failure_of};
 
 const HELP: &str = "\
 The user must be allowed to create, get, list, watch and delete jobs of the kind. `helm test` runs this
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()?;
     let ended = runtime.block_on(run_job(arguments, job));
-    match ended.map_err(|error| Failure::of_error(&file, &error))? {
+    match ended.map_err(|error| failure_of(&file, &error))? {
         Outcome::Succeeded => Ok(ExitCode::SUCCESS),
         Outcome::Failed => Ok(exit::check_failed()),
     }

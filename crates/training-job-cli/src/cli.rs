@@ -7,17 +7,18 @@ use local_node::AdjustEnv;
 use training_job::TrainingJob;
 use training_job_program::{Program, program};
 
-use crate::exit;
-use crate::help::help;
 use crate::history::History;
 use crate::install::Install;
 use crate::kinds::Kinds;
+
 #[cfg(feature = "local")]
 use crate::local::Local;
 use crate::manual::Manual;
-use crate::plugin::Kubectl;
 use crate::review::Review;
 use crate::run::Run;
+use training_job_kubectl::Kubectl;
+use training_job_review::exit;
+use training_job_review::help;
 
 /// A program that runs, reviews and installs kinds of job.
 #[derive(Clone, Debug)]

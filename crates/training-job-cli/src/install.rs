@@ -9,12 +9,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use training_job::admission;
 use training_job_program::{all_kinds_but, program};
+use training_job_review::report::note;
+use training_job_review::{Failure, Kind, help, write};
 
-use crate::exit::Failure;
-use crate::help::help;
-use crate::kinds::{Kind, Kinds};
-use crate::report::note;
-use crate::write;
+use crate::kinds::Kinds;
 
 const CRD_HELP: &str = "\
 Examples:

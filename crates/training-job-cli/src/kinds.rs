@@ -1,67 +1,24 @@
-//! The kinds of job of a program.
+//! The kinds of job of a program, with what only its own commands need.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use local_node::AdjustEnv;
-use serde_json::Value;
 use training_job::TrainingJob;
-use training_job::admission::{DefinitionError, definition_of};
-use training_job::api::labels::{Keys, OPERATOR_NAME};
-use training_job_program::{program, rules};
+use training_job_program::rules;
+use training_job_review::Kind;
 
 use crate::installation::Installation;
 
-/// The kinds of job of a program, in the order of its help texts, with their history.
-#[derive(Clone, Debug)]
+/// The kinds of job of a program, in the order of its help texts.
+#[derive(Clone, Debug, Default)]
 pub struct Kinds {
-    kinds: Vec<Arc<Kind>>,
-    pub(crate) unserved: fn(&str, &str, &str) -> Option<Unserved>,
+    reviewed: training_job_review::Kinds,
+    /// By the name of the kind's controller.
+    pub(crate) adjust_env: BTreeMap<&'static str, AdjustEnv>,
     pub(crate) installation: Installation,
-}
-
-/// The error for an object of an API version that is served no more.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Unserved {
-    /// The problem of the object's `apiVersion`.
-    pub problem: String,
-    /// The remedy for its author.
-    pub remedy: String,
-    /// True if another program runs such objects, so that they may stay as they are.
-    pub is_of_another_program: bool,
-}
-
-impl Unserved {
-    /// Creates the error with this problem and remedy.
-    pub fn new(problem: String, remedy: String) -> Self {
-        Self {
-            problem,
-            remedy,
-            is_of_another_program: false,
-        }
-    }
-
-    /// Sets that another program runs such objects. In a directory they are then a note.
-    #[must_use]
-    pub fn of_another_program(self) -> Self {
-        Self {
-            is_of_another_program: true,
-            ..self
-        }
-    }
-}
-
-impl Default for Kinds {
-    fn default() -> Self {
-        Self {
-            kinds: Vec::new(),
-            unserved: |_, _, _| None,
-            installation: Installation::default(),
-        }
-    }
 }
 
 impl Kinds {
@@ -74,15 +31,14 @@ impl Kinds {
     /// Adds the kind of job `J`. `adjust_env` changes the environment of replicas that run as processes of one machine.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
-        self.kinds.push(Arc::new(Kind::of::<J>(adjust_env)));
-        self
+        self.reviewed = self.reviewed.kind::<J>();
+        self.adjust_env::<J>(adjust_env)
     }
 
-    /// Sets the function that describes objects of versions that were served once. It gets the API version, the kind
-    /// and the file of an object, and returns `None` for objects that never were a job of these kinds.
+    /// Sets the function that changes the environment of replicas of the kind `J` that run as processes of one machine.
     #[must_use]
-    pub fn unserved(mut self, describe: fn(&str, &str, &str) -> Option<Unserved>) -> Self {
-        self.unserved = describe;
+    pub fn adjust_env<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
+        self.adjust_env.insert(J::FRAMEWORK.controller, adjust_env);
         self
     }
 
@@ -95,99 +51,28 @@ impl Kinds {
 
     /// Returns the permissions that an operator needs for some of these kinds.
     pub(crate) fn rules_of<'k>(&self, kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Vec<PolicyRule> {
-        let kinds: Vec<_> = kinds.into_iter().map(|kind| kind.kind.clone()).collect();
+        let kinds: Vec<training_job::Kind> = kinds.into_iter().map(|kind| (***kind).clone()).collect();
         let more = kinds
             .iter()
             .flat_map(|kind| (self.installation.more_rules)(kind.name()));
         rules(&kinds).into_iter().chain(more).collect()
     }
+}
 
-    /// Returns the kind of this name. An exact match takes precedence over one in another case.
-    pub(crate) fn named(&self, name: &str) -> Option<&Arc<Kind>> {
-        let exact = self.iter().find(|kind| kind.name() == name);
-        exact.or_else(|| self.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)))
-    }
-
-    /// Returns the kind of this name, plural or plural with group. Case matters only between two kinds of one name.
-    pub(crate) fn of_argument(&self, name: &str) -> Option<Arc<Kind>> {
-        let is_named = |kind: &&Arc<Kind>| {
-            let plural = &kind.resource.plural;
-            let full = format!("{plural}.{}", kind.resource.group);
-            let with_group = format!("{}.{}", kind.name(), kind.resource.group);
-            [kind.name(), plural, &full, &with_group]
-                .iter()
-                .any(|own| own.eq_ignore_ascii_case(name))
-        };
-        let exact = self.iter().find(|kind| kind.name() == name);
-        exact.or_else(|| self.iter().find(is_named)).cloned()
-    }
-
-    /// Returns the kinds that an installation has unless others are named.
-    pub(crate) fn installed_by_default(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.iter()
-            .filter(|kind| !program().optional_kinds.contains(&kind.name()))
-    }
-
-    /// Returns true if an API group has, or once had, kinds of this program.
-    pub(crate) fn is_own_group(&self, group: &str) -> bool {
-        let mut own = self.iter().map(|kind| kind.resource.group.as_str());
-        own.any(|own| own == group) || self.installation.former_groups.contains(&group)
-    }
-
-    /// Returns the keys of the labels that an object of a job has.
-    pub(crate) fn keys_of(&self, object: &Value) -> Keys {
-        let controller = &object["metadata"]["labels"][OPERATOR_NAME];
-        let kind = self.iter().find(|kind| *controller == kind.framework.controller);
-        kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys())
-    }
-
-    /// Returns the kinds for [`process::main`](training_job_controller::process::main).
-    pub fn of_operator(&self) -> Vec<training_job::Kind> {
-        self.iter().map(|kind| kind.kind.clone()).collect()
+/// Kinds that no local process needs another environment for, unless [`Kinds::adjust_env`] sets it.
+impl From<training_job_review::Kinds> for Kinds {
+    fn from(reviewed: training_job_review::Kinds) -> Self {
+        Self {
+            reviewed,
+            ..Self::default()
+        }
     }
 }
 
 impl Deref for Kinds {
-    type Target = [Arc<Kind>];
+    type Target = training_job_review::Kinds;
 
-    fn deref(&self) -> &[Arc<Kind>] {
-        &self.kinds
-    }
-}
-
-/// A kind of job with what only commands need.
-#[derive(Debug)]
-pub struct Kind {
-    kind: training_job::Kind,
-    definition: OnceLock<Result<CustomResourceDefinition, DefinitionError>>,
-    /// Adjusts the environment of replicas that run as local processes.
-    #[cfg_attr(not(feature = "local"), expect(dead_code, reason = "read by local runs"))]
-    pub(crate) adjust_env: AdjustEnv,
-}
-
-impl Kind {
-    pub(crate) fn of<J: TrainingJob>(adjust_env: AdjustEnv) -> Self {
-        Self {
-            kind: training_job::Kind::of::<J>(),
-            definition: OnceLock::new(),
-            adjust_env,
-        }
-    }
-
-    /// Returns the custom resource definition. It is built on first use, because that takes longer than all other work
-    /// of a short command.
-    ///
-    /// # Errors
-    /// The declarations of the kind's author are inconsistent.
-    pub fn built_definition(&self) -> Result<&CustomResourceDefinition, &DefinitionError> {
-        self.definition.get_or_init(|| definition_of(&self.kind)).as_ref()
-    }
-}
-
-impl Deref for Kind {
-    type Target = training_job::Kind;
-
-    fn deref(&self) -> &training_job::Kind {
-        &self.kind
+    fn deref(&self) -> &Self::Target {
+        &self.reviewed
     }
 }

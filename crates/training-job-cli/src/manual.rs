@@ -7,13 +7,11 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, Subcommand, ValueHint};
 use clap_complete::Shell;
+use training_job_kubectl::Kubectl;
 use training_job_program::program;
+use training_job_review::{Failure, help, write};
 
-use crate::exit::Failure;
-use crate::help::help;
 use crate::kinds::Kinds;
-use crate::plugin::Kubectl;
-use crate::write;
 
 const COMPLETIONS_HELP: &str = "\
 Examples:

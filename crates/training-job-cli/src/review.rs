@@ -1,12 +1,15 @@
-//! The commands that need no operator.
+//! The commands that need no operator. Those that can read a cluster are in this folder.
+
+mod diff;
+mod explain;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use training_job_review::{Failure, new_job, render, snapshot, validate};
 
-use crate::exit::Failure;
+use crate::doctor;
 use crate::kinds::Kinds;
-use crate::{diff, doctor, explain, new_job, render, snapshot, validate};
 
 /// The commands that check and preview jobs, for `#[command(flatten)]` in a program's command line.
 #[derive(Debug, Subcommand)]
@@ -43,4 +46,10 @@ impl Review {
             Self::Explain(arguments) => explain::run(arguments, kinds),
         }
     }
+}
+
+/// Returns the help of a command that can read a cluster as well, with an example and an explanation of that.
+fn with_cluster(text: &str, example: &str, explanation: &str) -> String {
+    let (text, exit_codes) = text.split_once("\n\nExit codes:").unwrap_or((text, ""));
+    format!("{text}\n  {{program}} {example}\n\n{explanation}\n\nExit codes:{exit_codes}")
 }

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use training_job_controller::process::{self, Flags};
+use training_job_review::controller_config::ControllerConfigArgs;
+use training_job_review::{exit, help};
 
-use crate::controller_config::ControllerConfigArgs;
-use crate::exit;
-use crate::help::help;
 use crate::history::HistoryArgs;
 use crate::kinds::Kinds;
 

@@ -9,10 +9,8 @@ use serde_json::Value;
 use training_job_cli::doctor::{finding, list_names};
 use training_job_cli::installation::{ClusterState, Installation, OperatorVariant, name, runs};
 
-use crate::convert::RUN_POLICY_FIELDS;
-
-/// The groups of the ancestors' kinds, which run here as well if they are enabled.
-const OLD_GROUPS: [&str; 2] = ["mxnet.mlkube.io", "mlkube.io"];
+use training_operator_review::FORMER_GROUPS;
+use training_operator_review::convert::RUN_POLICY_FIELDS;
 
 /// The kind that needs more permissions, and whose definition the separate mpi-operator may have.
 const MPI_KIND: &str = "MPIJob";
@@ -26,7 +24,6 @@ pub(crate) const OPTIONAL_KINDS: [&str; 3] = [MPI_KIND, KINDS_OF_2017[0], KINDS_
 
 pub(crate) fn installation() -> Installation {
     let mut installation = Installation::default();
-    installation.former_groups = &OLD_GROUPS;
     installation.more_rules = more_rules;
     installation.operator_of = operator_of;
     installation.apply_definition = |kind| format!("apply it with: {APPLY} crds{}", folder(kind));
@@ -144,7 +141,7 @@ fn former_jobs(state: &ClusterState) -> Vec<Finding> {
 /// Returns true if an ancestor of this operator runs the job.
 fn was_started_with_batch_jobs(job: &Value) -> bool {
     let version = job["apiVersion"].as_str().unwrap_or_default();
-    let is_old = OLD_GROUPS.iter().any(|group| version.starts_with(group));
+    let is_old = FORMER_GROUPS.iter().any(|group| version.starts_with(group));
     let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
     let phase = job["status"]["phase"].as_str().unwrap_or_default();
     // Only this operator's conditions have a status.

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use training_job_review::Kind;
 
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 
 /// The remedy for an outdated definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use training_job_program::program;
+use training_job_review::Kind;
 
 use crate::installation::{ClusterState, OperatorVariant};
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 
 /// Returns the operator that a Deployment runs. Returns `None` for other programs, and for a Deployment with 0 replicas.
 pub(super) fn operator_of(deployment: &Value, kinds: &Kinds) -> Option<OperatorVariant> {

@@ -7,9 +7,7 @@ use kube_manifest::{Finding, Severity};
 use serde_json::Value;
 use training_job::validate::annotations::AnnotatedField;
 use training_job_program::{grant_command, program};
-
-use crate::installation::{ClusterState, OperatorVariant, name};
-use crate::kinds::{Kind, Kinds};
+use training_job_review::Kind;
 
 use super::copies::{is_bare_copy, lost_fields};
 use super::definitions::is_outdated;
@@ -17,6 +15,8 @@ use super::deployments::{expected_kinds, operator_of};
 use super::overview::{
     expired_since, held_leases, is_refused, ready_pods, unseen_jobs, waiting_jobs, waiting_reason,
 };
+use crate::installation::{ClusterState, OperatorVariant, name};
+use crate::kinds::Kinds;
 
 /// The oldest Kubernetes version that accepts the definitions.
 const MIN_KUBERNETES_VERSION: (u32, u32) = (1, 30);

@@ -17,11 +17,13 @@ use anstyle::Style;
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
 use training_job_controller::process::ClusterFlags;
+use training_job_kubectl::call_error::failure_of;
 
-use crate::exit::{self, Failure};
-use crate::help::help;
 use crate::kinds::Kinds;
-use crate::{cluster, report, write};
+use training_job_kubectl::cluster;
+use training_job_review::help;
+use training_job_review::{Failure, exit};
+use training_job_review::{report, write};
 
 const HELP: &str = "\
 Lists the API server's version, the current definitions, the operators with their ready pods, the holder of the lease
@@ -73,7 +75,7 @@ pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> 
         .build()?;
     let state = runtime
         .block_on(look)
-        .map_err(|error| Failure::of_error("doctor", &error))?;
+        .map_err(|error| failure_of("doctor", &error))?;
     let observations = observations(&state, kinds);
     let findings = findings(&state, kinds);
     match arguments.output {

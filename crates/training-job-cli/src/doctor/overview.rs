@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use training_job_program::program;
-
-use crate::installation::{ClusterState, OperatorVariant, name};
-use crate::kinds::{Kind, Kinds};
+use training_job_review::Kind;
 
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
+use crate::installation::{ClusterState, OperatorVariant, name};
+use crate::kinds::Kinds;
 
 /// Time after which a job whose replicas do not run is listed.
 const MAX_WAIT_SECONDS: i64 = 600;

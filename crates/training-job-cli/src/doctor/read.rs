@@ -17,14 +17,13 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
 use tokio::time::sleep;
-
-use crate::call_error::{explained, is_unserved};
-use crate::cluster::with_timeout;
-use crate::installation::{ClusterState, MissingPermission, OperatorVariant, name};
-use crate::kinds::Kinds;
+use training_job_kubectl::call_error::{explained, is_unserved};
+use training_job_kubectl::cluster::with_timeout;
 
 use super::deployments::{enabled_kinds, operator_of};
 use super::overview::{expired_since, held_leases};
+use crate::installation::{ClusterState, MissingPermission, OperatorVariant, name};
+use crate::kinds::Kinds;
 
 const MAX_PAGE_ITEMS: u32 = 500;
 

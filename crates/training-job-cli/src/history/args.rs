@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use training_job_controller::FinishedJobs;
+use training_job_kubectl::story::Directory;
 use training_job_program::variable;
 
 use super::bounds::Limits;
 use super::keeper::Keeper;
 use crate::kinds::Kinds;
-use crate::story::Directory;
 
 /// The flags of the history.
 #[derive(Clone, Debug, clap::Args)]

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-
-use crate::story::Entry;
+use training_job_kubectl::story::Entry;
 
 /// The bounds of a history.
 #[derive(Clone, Copy, Debug)]

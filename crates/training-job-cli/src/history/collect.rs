@@ -15,11 +15,10 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use training_job::Settings;
 use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord, Termination};
+use training_job_kubectl::StoredJob;
+use training_job_kubectl::story::{story_of, timed, unrendered};
+use training_job_review::Kind;
 use training_job_story::{Recorder, Story};
-
-use crate::kinds::Kind;
-use crate::kubectl::StoredJob;
-use crate::story::{story_of, timed, unrendered};
 
 /// The maximum number of failed pods whose logs are read.
 const MAX_LOGS: usize = 4;

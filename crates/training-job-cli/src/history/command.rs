@@ -4,13 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use training_job_kubectl::story::{Catalog, Wanted, find};
 use training_job_program::variable;
-
-use crate::exit::Failure;
-use crate::help::help;
-use crate::report::note;
-use crate::story::{Catalog, Wanted, find};
-use crate::write;
+use training_job_review::report::note;
+use training_job_review::{Failure, help, write};
 
 /// The exit code of `history show` for a job without a story.
 const NO_STORY: u8 = 1;

@@ -15,12 +15,13 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use training_job_controller::{FinishedJob, FinishedJobs, LostStory, Metrics};
+use training_job_kubectl::StoredJob;
+use training_job_kubectl::story::{Directory, Entry, uid_of};
+use training_job_review::Kind;
 
 use super::bounds::Limits;
 use super::collect::{Collected, collect, story};
-use crate::kinds::{Kind, Kinds};
-use crate::kubectl::StoredJob;
-use crate::story::{Directory, Entry, uid_of};
+use crate::kinds::Kinds;
 
 /// The maximum number of finished jobs that wait. Their text is in the operator's cache as well.
 const MAX_QUEUED: usize = 256;

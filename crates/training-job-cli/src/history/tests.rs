@@ -12,12 +12,12 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use training_job_controller::{Metrics, Operator, Options};
+use training_job_kubectl::story::{Catalog, Wanted, find};
 use training_job_mxnet::MXJob;
 use training_job_story::{Story, html};
 
 use super::{Limits, keep};
 use crate::kinds::Kinds;
-use crate::story::{Catalog, Wanted, find};
 
 /// An in-memory API with jobs of one kind, and a directory for their stories.
 struct Bench {

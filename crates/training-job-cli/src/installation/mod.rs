@@ -9,14 +9,12 @@ use training_job_program::program;
 
 pub use cluster_state::{ClusterState, MissingPermission, name};
 
-use crate::help::help;
+use training_job_review::help;
 
 /// The installation of a program, and the traces of former operators of its kinds.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Installation {
-    /// The API groups of former definitions of these kinds.
-    pub former_groups: &'static [&'static str],
     /// The permissions that the operator needs for a kind beyond [`rules`](training_job_program::rules).
     pub more_rules: fn(kind: &str) -> Vec<PolicyRule>,
     /// Returns the operator that a Deployment runs; `None` for other programs.
@@ -48,7 +46,6 @@ impl Default for Installation {
     /// The installation that [`Install`](crate::Install) prints.
     fn default() -> Self {
         Self {
-            former_groups: &[],
             more_rules: |_| Vec::new(),
             operator_of: |deployment| runs(deployment, &program().name).then_some(OperatorVariant::This),
             apply_definition: |kind| {

@@ -17,14 +17,12 @@ use clap::Subcommand;
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use training_job::Settings;
+use training_job_kubectl::call_error::failure_of;
 use training_job_program::program;
+use training_job_review::render::{ReplicaName, keep_replica};
+use training_job_review::{Failure, check, exit, new_job, report};
 
-use crate::check;
-use crate::exit::{self, Failure};
 use crate::kinds::Kinds;
-use crate::new_job;
-use crate::render::{ReplicaName, keep_replica};
-use crate::report;
 
 /// The commands that run pods as processes of this machine, for `#[command(subcommand)]` in a program's command line. A
 /// program that is used in clusters alone is smaller without them.
@@ -58,7 +56,7 @@ impl Local {
 fn run_cluster(arguments: &cluster::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let config = arguments.controller_config.read()?;
     report::print_all(&config.warnings);
-    let jobs = run::jobs(arguments.kinds.of(kinds)?).accelerators(config.accelerators);
+    let jobs = run::jobs(kinds, arguments.kinds.of(kinds)?).accelerators(config.accelerators);
     block_on("local cluster", PROBLEMS, cluster::run(arguments, kinds, jobs))
 }
 
@@ -90,7 +88,7 @@ fn run_jobs(arguments: &run::Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     }
     let mut settings = Settings::default();
     settings.accelerators = Arc::new(config.accelerators.clone());
-    let mut jobs = run::jobs(kinds.iter()).accelerators(config.accelerators);
+    let mut jobs = run::jobs(kinds, kinds.iter()).accelerators(config.accelerators);
     let mut plans = Vec::new();
     for job in &checked.jobs {
         plans.push(run::JobPlan::new(job, &settings)?);
@@ -196,5 +194,5 @@ fn block_on(
     let end = runtime.block_on(work);
     drop(runtime);
     local_node::end_orphans();
-    end.map_err(|error| Failure::of_error(command, &error))
+    end.map_err(|error| failure_of(command, &error))
 }

@@ -128,8 +128,9 @@ impl ProcessArgs {
         config.devices = (!self.ignore_devices).then(devices_of_this_machine);
         config.logs = self.keep_logs.clone();
         config.adjust_env = kinds
+            .adjust_env
             .iter()
-            .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_env as _))
+            .map(|(controller, adjust)| ((*controller).to_owned(), *adjust))
             .collect();
         Ok(config)
     }

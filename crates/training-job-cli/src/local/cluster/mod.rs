@@ -6,20 +6,19 @@ mod merge;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use kubeconfig::{KubeconfigFile, default_path};
+use merge::{MergedContext, own_path};
+use training_job_kubectl::Signals;
 use training_job_local::{DataDirectory, Jobs};
 use training_job_program::program;
+use training_job_review::controller_config::ControllerConfigArgs;
+use training_job_review::help;
 
 use super::pod_output::{note, print_event};
 use super::processes::ProcessArgs;
-use crate::controller_config::ControllerConfigArgs;
-use crate::help::help;
 use crate::history::{Limits, keep};
 use crate::install::InstalledKinds;
 use crate::kinds::Kinds;
-use crate::signals::Signals;
-
-use kubeconfig::{KubeconfigFile, default_path};
-use merge::{MergedContext, own_path};
 
 const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process, until Ctrl-C. kubectl

@@ -6,10 +6,10 @@ use anyhow::bail;
 use kube::Client;
 use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
+use training_job_kubectl::Signals;
+use training_job_kubectl::call_error::text_of;
 
-use crate::call_error::text;
 use crate::local::pod_output::note;
-use crate::signals::Signals;
 
 /// The delay between attempts to reach a server.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(super) async fn first_contact(
             }
             Err(NodeNameError::Api(error)) => {
                 if !noted {
-                    note(&format!("waiting: {}", text(&error)));
+                    note(&format!("waiting: {}", text_of(&error)));
                     noted = true;
                 }
             }

@@ -8,21 +8,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use contact::Contact;
 use futures::pin_mut;
 use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
 use training_job_controller::process::ClusterFlags;
+use training_job_kubectl::{Signals, cluster};
+use training_job_review::help;
 
 use super::pod_output::{note, print_event};
 use super::processes::{MAX_QUEUED_LINES, ProcessArgs};
-use crate::cluster;
-use crate::help::help;
 use crate::kinds::Kinds;
-use crate::signals::Signals;
-
-use contact::Contact;
 
 const HELP: &str = "\
 Serves clusters without kubelets, such as a bare control plane in a test, and trials of a cluster's

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::check::assignment::Assignment;
-use crate::controller_config::ControllerConfigArgs;
-use crate::help::help;
+use training_job_review::check::assignment::Assignment;
+use training_job_review::controller_config::ControllerConfigArgs;
+use training_job_review::help;
+use training_job_review::new_job::{JobArgs, kind_parser};
+use training_job_review::render::ReplicaName;
+
 use crate::local::processes::ProcessArgs;
-use crate::new_job::{JobArgs, kind_parser};
-use crate::render::ReplicaName;
 
 const HELP: &str = "\
 The operator, an in-memory Kubernetes API and a node agent run in this process. Images are not

@@ -24,12 +24,12 @@ use anyhow::{Context, anyhow, bail};
 use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
+use training_job_kubectl::Signals;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 use training_job_program::program;
+use training_job_review::{Kind, write};
 
-use crate::kinds::{Kind, Kinds};
-use crate::signals::Signals;
-use crate::write;
+use crate::kinds::Kinds;
 
 pub(super) use args::Args;
 pub(super) use plan::JobPlan;
@@ -152,9 +152,10 @@ pub(super) async fn run(
 }
 
 /// Returns an empty run that accepts jobs of these kinds.
-pub(super) fn jobs<'k>(kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Jobs {
+pub(super) fn jobs<'k>(all: &Kinds, kinds: impl IntoIterator<Item = &'k Arc<Kind>>) -> Jobs {
     kinds.into_iter().fold(Jobs::default(), |jobs, kind| {
-        jobs.add_kind((**kind).clone(), kind.adjust_env)
+        let adjust_env = all.adjust_env.get(kind.framework.controller);
+        jobs.add_kind((**kind).clone(), adjust_env.copied().unwrap_or(|_, _| ()))
     })
 }
 

@@ -4,9 +4,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::Value;
 use training_job::Settings;
-
-use crate::check::Job;
-use crate::exit::Failure;
+use training_job_review::Failure;
+use training_job_review::check::Job;
 
 /// A job that is about to run.
 #[derive(Clone, Debug, Default)]

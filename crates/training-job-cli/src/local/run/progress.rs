@@ -11,10 +11,11 @@ use local_node::PodPhase;
 use training_job::api::labels::{Keys, OPERATOR_NAME, RESTART_ATTEMPT};
 use training_job::api::{ConditionType, JobCondition, JobStatus};
 use training_job_local::RunEvent;
+use training_job_review::Kind;
 
 use super::plan::JobPlan;
 use super::table::Row;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 
 /// The progress of all jobs and replicas of a run.
 pub(super) struct Progress {

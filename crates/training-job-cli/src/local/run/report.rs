@@ -12,11 +12,12 @@ use local_node::NodeEvent;
 use serde_json::Value;
 use training_job::Settings;
 use training_job::api::labels::{Keys, OPERATOR_NAME};
+use training_job_kubectl::story::{story_of, write_story};
 use training_job_local::RunEvent;
+use training_job_review::Kind;
 use training_job_story::Recorder;
 
-use crate::kinds::{Kind, Kinds};
-use crate::story::{story_of, write_story};
+use crate::kinds::Kinds;
 
 /// The namespace and the name of an object.
 type Name = (String, String);
