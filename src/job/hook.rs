@@ -22,7 +22,7 @@ pub(crate) fn hook<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 pub struct HookPanic {
     /// The name of the hook; `None` if the panic was in no hook.
     pub hook: Option<&'static str>,
-    /// What the panic printed.
+    /// The message of the panic.
     pub message: String,
 }
 

@@ -30,10 +30,10 @@ pub struct ControllerConfigArgs {
     file: Option<PathBuf>,
 }
 
-/// What the file of `--controller_config_file` contains.
+/// The contents of the file of `--controller_config_file`.
 #[derive(Debug, Default)]
 pub struct ControllerConfig {
-    /// What containers that request a device get.
+    /// The volumes and variables of containers that request a device.
     pub accelerators: Accelerators,
     /// The fields of the file that have no effect.
     pub warnings: Vec<Finding>,

@@ -117,20 +117,14 @@ fn the_example_is_locked_to_the_same_versions() {
     }
 }
 
-/// The image contains nothing that runs jobs without a cluster, and `make run` compiles nothing of local clusters.
+/// The image contains nothing that runs jobs without a cluster, `make run` compiles nothing of local clusters, and the program
+/// for reviews has no client and no async runtime.
 #[test]
 fn programs_with_fewer_features_need_fewer_packages() {
-    let packages = |more: &[&str]| {
+    let packages = |arguments: &[&str]| {
         let mut tree = std::process::Command::new(env!("CARGO"));
-        tree.args([
-            "tree",
-            "--locked",
-            "--package",
-            "training-operator",
-            "--edges",
-            "normal",
-        ]);
-        tree.args(["--prefix", "none", "--format", "{lib}"]).args(more);
+        tree.args(["tree", "--locked", "--edges", "normal", "--prefix", "none"]);
+        tree.args(["--format", "{lib}", "--package"]).args(arguments);
         let found = tree.current_dir(root()).output().unwrap();
         assert!(
             found.status.success(),
@@ -143,9 +137,15 @@ fn programs_with_fewer_features_need_fewer_packages() {
             .map(str::to_owned)
             .collect::<std::collections::BTreeSet<_>>()
     };
-    let all = packages(&[]);
-    let shipped = packages(&["--no-default-features"]);
-    let local_run = packages(&["--no-default-features", "--features", "local"]);
+    let all = packages(&["training-operator"]);
+    let shipped = packages(&["training-operator", "--no-default-features"]);
+    let local_run = packages(&[
+        "training-operator",
+        "--no-default-features",
+        "--features",
+        "local",
+    ]);
+    let review = packages(&["training-operator-review"]);
     for left_out in ["cel", "libsqlite3_sys", "rcgen", "rusqlite"] {
         assert!(all.contains(left_out), "{left_out}: not even with all features");
         assert!(!local_run.contains(left_out), "{left_out} in make run");
@@ -154,5 +154,18 @@ fn programs_with_fewer_features_need_fewer_packages() {
     for left_out in ["kube_memory", "training_job_local"] {
         assert!(local_run.contains(left_out), "{left_out}: not even in make run");
         assert!(!shipped.contains(left_out), "{left_out} in the image");
+    }
+    for left_out in [
+        "hyper",
+        "kube_client",
+        "rustls",
+        "tokio",
+        "training_job_controller",
+    ] {
+        assert!(shipped.contains(left_out), "{left_out}: not even in the image");
+        assert!(
+            !review.contains(left_out),
+            "{left_out} in the program for reviews"
+        );
     }
 }

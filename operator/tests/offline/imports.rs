@@ -36,6 +36,7 @@ fn packages() -> Vec<PathBuf> {
         ".",
         "bench",
         "operator",
+        "operator/review",
         "operator/testing",
         "simulation",
         "testbed",

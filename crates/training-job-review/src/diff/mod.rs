@@ -23,7 +23,7 @@ pub use job::{JobSide, Rules, title};
 pub use planned::planned_objects;
 pub use shape::reduced_to;
 
-/// The help of the command, of which the examples and the exit codes are the last parts.
+/// The help of the command. Its last parts are the examples and the exit codes.
 pub const HELP: &str = "\
 For each job, first the values that its author decides are compared, then the rules that `explain` shows, then the
 objects. Values that equal the default are no difference. Objects that change in the same way are shown once.

@@ -21,7 +21,7 @@ use crate::write;
 
 pub use explanation::{Explanation, Rule};
 
-/// The help of the command, of which the examples and the exit codes are the last parts.
+/// The help of the command. Its last parts are the examples and the exit codes.
 pub const HELP: &str = "\
 The answers are computed: the operator's planner runs on the job with simulated failures.
 
