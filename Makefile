@@ -221,6 +221,10 @@ public-api: toolchain ## Write docs/maintainers/public-api.txt anew (builds a to
 
 ##@ Investigate
 
+.PHONY: coverage
+coverage: toolchain ## Print how many lines of the pure core its tests run (builds a tool; needs rustup component add llvm-tools)
+	@tools/coverage.sh
+
 .PHONY: sim simulator
 simulator: toolchain
 	@cargo build --profile sim --package training-job-simulation
