@@ -39,13 +39,13 @@ pub enum FailureTolerance {
 }
 
 /// The states of all replicas of a job.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Replicas<'a> {
     roles: Vec<RoleReplicas<'a>>,
 }
 
 /// The states of a role's replicas.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RoleReplicas<'a> {
     /// The role of the replicas.

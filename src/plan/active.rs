@@ -18,12 +18,11 @@ pub(super) fn plan_active(draft: &mut Draft<'_>) {
     }
     notices::add_lingering(draft);
     let survey = survey(job, &draft.status, draft.observed);
-    relabel::find_lost(draft, &survey.roles);
-    let mut states = survey::states(&job.topology, &survey, draft.observed);
+    relabel::find_lost(draft, &survey);
     if !draft.waits || !draft.status.replica_statuses.is_empty() {
-        draft.count(&states);
+        draft.count(&survey.states);
     }
-    let verdict = verdict::judge(draft, &survey, &mut states);
+    let verdict = verdict::judge(draft, &survey);
     progress::record(draft, &survey);
     match verdict {
         JobVerdict::Failed {
@@ -57,11 +56,11 @@ pub(super) fn plan_active(draft: &mut Draft<'_>) {
             if running {
                 draft.mark_running();
             } else {
-                stop_running(draft, &states);
+                stop_running(draft, &survey.states);
             }
             draft.count_pending_as_active();
             if !draft.is_stored_first() {
-                let has_objects = objects::reconcile(draft, &states);
+                let has_objects = objects::reconcile(draft, &survey.states);
                 children::reconcile(draft, &survey.roles, has_objects);
                 relabel::repair(draft);
             }
@@ -128,8 +127,7 @@ fn restart(draft: &mut Draft<'_>, restarts: &Restarts<'_, '_>) {
 
 /// Counts the replicas after a restart. The pods of the earlier attempt are outdated now and are not counted.
 fn count_after_restart(draft: &mut Draft<'_>) {
-    let after = survey(draft.job, &draft.status, draft.observed);
-    draft.count(&survey::states(&draft.job.topology, &after, draft.observed));
+    draft.count(&survey::states(draft.job, &draft.status, draft.observed));
     draft.count_pending_as_active();
 }
 
@@ -143,7 +141,7 @@ fn attempts_to_skip(draft: &Draft<'_>, failed: &FailedReplica<'_, '_>) -> i32 {
     };
     let ahead = draft.job.topology.all().filter(restarts).filter_map(|replica| {
         let pod = draft.observed.pods.get(&replica.pod_name())?;
-        let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
+        let attempt = recovery::attempt(&draft.status.recovery, &replica);
         let is_outdated = recovery::is_outdated(pod.attempt, attempt);
         i32::try_from(pod.attempt.checked_sub(attempt)?)
             .ok()

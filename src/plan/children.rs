@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
-use crate::job::Replica;
 use crate::render;
 
 use super::draft::Draft;
@@ -13,7 +12,7 @@ use super::notices;
 use super::observed::PodRecord;
 use super::reasons;
 use super::recovery;
-use super::survey::{ObservedReplica, ObservedRole};
+use super::survey::{ObservedReplica, ObservedRole, Situation};
 use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec. Nothing is created while the
@@ -50,16 +49,13 @@ fn delete_surplus(draft: &mut Draft<'_>) {
 }
 
 fn delete_outdated(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
-    for observed in survey.iter().flat_map(|r| &r.replicas) {
-        if let ObservedReplica::Outdated(pod) = observed
-            && !pod.deleting
-        {
-            draft
-                .plan
-                .delete
-                .push(Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
-        }
-    }
+    let replicas = survey.iter().flat_map(|r| &r.replicas);
+    let outdated = replicas.filter(|r| matches!(r.situation, Situation::Outdated));
+    let pods = outdated.filter_map(|r| r.pod).filter(|pod| !pod.deleting);
+    draft
+        .plan
+        .delete
+        .extend(pods.map(|pod| Deletion::new(ChildKind::Pod, &pod.name, &pod.uid)));
 }
 
 fn create_services(draft: &mut Draft<'_>) {
@@ -73,7 +69,7 @@ fn create_services(draft: &mut Draft<'_>) {
 /// as well, because they would reach the new pods under the old names.
 fn create_pods(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
     let is_leaving =
-        |s: &ObservedReplica| matches!(s, ObservedReplica::Outdated(_) | ObservedReplica::Stopping(_));
+        |r: &ObservedReplica<'_>| matches!(r.situation, Situation::Outdated | Situation::Stopping(_));
     let leaving = |r: &&ObservedRole<'_>| r.replicas.iter().any(is_leaving);
     let topology = &draft.job.topology;
     let surplus = draft
@@ -98,25 +94,19 @@ fn create_pods(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
         }
         let first = draft.job.job.starts_after(topology, of_role.role);
         let must_be_ready = of_role.role.definition.waits_for_readiness;
-        let started = |replica: &ObservedReplica| has_started(replica, must_be_ready);
+        let started = |r: &ObservedReplica<'_>| has_started(&r.situation, must_be_ready);
         let is_due =
             |r: &ObservedRole<'_>| !first.contains(&r.role.class()) || r.replicas.iter().all(started);
         if !survey.iter().all(is_due) {
             continue;
         }
-        for (index, observed) in (0..).zip(&of_role.replicas) {
-            if !matches!(observed, ObservedReplica::Missing) {
-                continue;
-            }
-            let replica = Replica {
-                role: of_role.role,
-                index,
-            };
-            match recovery::paused_until(&draft.status.recovery, &replica, draft.now) {
+        let missing = of_role.replicas.iter();
+        for of_replica in missing.filter(|r| matches!(r.situation, Situation::Missing)) {
+            match recovery::paused_until(&draft.status.recovery, &of_replica.replica, draft.now) {
                 Some((until, failures)) => pause(draft, until, failures),
                 None => draft.plan.create_pods.push(PlannedPod {
-                    name: replica.pod_name(),
-                    attempt: recovery::attempt(&draft.status.recovery, of_role.role, index),
+                    name: of_replica.name.clone(),
+                    attempt: of_replica.attempt,
                 }),
             }
         }
@@ -137,10 +127,10 @@ fn pause(draft: &mut Draft<'_>, until: Timestamp, failures: i32) {
     }
 }
 
-fn has_started(observed: &ObservedReplica, must_be_ready: bool) -> bool {
-    match observed {
-        ObservedReplica::Running { ready } => *ready || !must_be_ready,
-        ObservedReplica::Succeeded | ObservedReplica::Failed(_) => true,
+fn has_started(situation: &Situation, must_be_ready: bool) -> bool {
+    match situation {
+        Situation::Running { ready } => *ready || !must_be_ready,
+        Situation::Succeeded | Situation::Failed(_) => true,
         _ => false,
     }
 }

@@ -10,7 +10,7 @@ use crate::validate::ValidJob;
 use super::draft::Draft;
 use super::gang;
 use super::observed::{ObjectRecord, Observed};
-use super::survey::{states, survey};
+use super::survey::states;
 use super::types::{ChildKind, Dangling, Deletion, ObjectPatch};
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
@@ -147,8 +147,7 @@ pub(super) fn end(draft: &mut Draft<'_>) {
             false => framework.objects.iter().any(|d| is_this(d) && !d.while_active),
         }
     };
-    let survey = survey(draft.job, &draft.status, draft.observed);
-    let mut wanted = render::objects(draft.job, &states(&draft.job.topology, &survey, draft.observed));
+    let mut wanted = render::objects(draft.job, &states(draft.job, &draft.status, draft.observed));
     let all: Vec<_> = wanted.iter().map(|o| (o.kind, o.name().to_owned())).collect();
     remove_without_referents(draft, &mut wanted);
     let lacks_referents = |kind, name: &str| {

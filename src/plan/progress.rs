@@ -6,7 +6,7 @@ use crate::api::RestartScope;
 
 use super::draft::Draft;
 use super::recovery;
-use super::survey::{ObservedReplica, Survey};
+use super::survey::{ObservedReplica, Situation, Survey};
 
 /// Records the results of the survey in the status.
 pub(super) fn record(draft: &mut Draft<'_>, survey: &Survey<'_>) {
@@ -28,11 +28,11 @@ fn record_progress(draft: &mut Draft<'_>, survey: &Survey<'_>) {
     let remembered = &mut draft.status.recovery;
     for of_role in &survey.roles {
         let name = of_role.role.name();
-        let completed: BTreeSet<u32> = (0..)
-            .zip(&of_role.replicas)
-            .filter(|(_, s)| matches!(s, ObservedReplica::Succeeded))
-            .map(|(index, _)| index)
-            .collect();
+        let replicas = &of_role.replicas;
+        let completed = replicas
+            .iter()
+            .filter(|r| matches!(r.situation, Situation::Succeeded));
+        let completed: BTreeSet<u32> = completed.map(|r| r.replica.index).collect();
         if completed.is_empty() {
             remembered.completed.remove(name);
         } else {
@@ -45,15 +45,11 @@ fn record_progress(draft: &mut Draft<'_>, survey: &Survey<'_>) {
             continue;
         }
         let has_pod =
-            |s: &&ObservedReplica| !matches!(s, ObservedReplica::Missing | ObservedReplica::Outdated(_));
-        let prefix = of_role.replicas.iter().take_while(has_pod).count();
+            |r: &&ObservedReplica<'_>| !matches!(r.situation, Situation::Missing | Situation::Outdated);
+        let prefix = replicas.iter().take_while(has_pod).count();
         // The last pods may be stopping because the role was smaller for a while. Their end is not a failure.
-        let leaving = |s: &&ObservedReplica| matches!(s, ObservedReplica::Stopping(_));
-        let surplus = of_role.replicas[..prefix]
-            .iter()
-            .rev()
-            .take_while(leaving)
-            .count();
+        let leaving = |r: &&ObservedReplica<'_>| matches!(r.situation, Situation::Stopping(_));
+        let surplus = replicas[..prefix].iter().rev().take_while(leaving).count();
         let started = u32::try_from(prefix - surplus)
             .unwrap_or(u32::MAX)
             .max(recovery::started(remembered, of_role.role));

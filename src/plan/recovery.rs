@@ -10,18 +10,18 @@ use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
 /// Returns the current attempt of a replica. Pods of earlier attempts are outdated.
-pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
+pub(super) fn attempt(recovery: &Recovery, replica: &Replica<'_>) -> u32 {
     // Negative numbers are possible because users can edit the status; they count as 0.
     let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0).max(0);
     let of_replica = if recovery.replicas.is_empty() {
         0
     } else {
-        count(&recovery.replicas, &Replica { role, index }.key())
+        count(&recovery.replicas, &replica.key())
     };
     let sum = recovery
         .job
         .max(0)
-        .saturating_add(count(&recovery.roles, role.name()))
+        .saturating_add(count(&recovery.roles, replica.role.name()))
         .saturating_add(of_replica);
     u32::try_from(sum).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use crate::job::{ObjectKind, Replica};
+use crate::job::ObjectKind;
 use crate::render;
 
 use super::draft::Draft;
@@ -17,7 +17,7 @@ use super::failure::FailureCause;
 use super::notices;
 use super::observed::{NameHolder, Phase, PodRecord};
 use super::reasons;
-use super::survey::{ObservedReplica, ObservedRole};
+use super::survey::{ObservedReplica, Situation, Survey};
 use super::types::ObjectPatch;
 
 /// Time between two reads of a pod that no watch shows.
@@ -38,16 +38,11 @@ pub(super) fn find_hidden(draft: &mut Draft<'_>) {
 }
 
 /// Finds the pods that must be read by name because they seem lost.
-pub(super) fn find_lost(draft: &mut Draft<'_>, survey: &[ObservedRole<'_>]) {
-    for of_role in survey {
-        for (index, replica) in (0..).zip(&of_role.replicas) {
-            let role = of_role.role;
-            let is_lost =
-                matches!(replica, ObservedReplica::Failed(f) if matches!(f.cause, FailureCause::Lost));
-            let name = Replica { role, index }.pod_name();
-            if is_lost && !draft.observed.read.contains_key(&name) {
-                draft.plan.unread.push(name);
-            }
+pub(super) fn find_lost(draft: &mut Draft<'_>, survey: &Survey<'_>) {
+    for ObservedReplica { name, situation, .. } in survey.replicas() {
+        let is_lost = matches!(situation, Situation::Failed(f) if f.cause == FailureCause::Lost);
+        if is_lost && !draft.observed.read.contains_key(name) {
+            draft.plan.unread.push(name.clone());
         }
     }
 }

@@ -1,26 +1,25 @@
 //! Surveys a job: determines the state of each replica from its pod and the status. No decision is made here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
 use crate::api::{JobStatus, MAX_COUNT, RestartScope};
 use crate::job::FailureTolerance;
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
-use crate::job::{Replica, Role, Topology};
+use crate::job::{Replica, Role};
 use crate::validate::ValidJob;
 
 use super::failure::{Failure, FailureCause};
 use super::pod_end::{PodEnd, counted_containers, end_of, main_name};
 use super::recovery;
 
-/// The observed state of a replica.
+/// The observed situation of a replica.
 #[derive(Clone, Debug)]
-pub(super) enum ObservedReplica {
+pub(super) enum Situation {
     /// The replica needs a pod and has none.
     Missing,
     /// The pod belongs to an earlier attempt and must be gone before a new pod is created.
-    Outdated(Arc<PodRecord>),
+    Outdated,
     /// The pod is being deleted, and no other replica restarts with it. The failure is the one that follows.
     Stopping(Failure),
     Pending,
@@ -32,18 +31,38 @@ pub(super) enum ObservedReplica {
     Failed(Failure),
 }
 
+/// A replica with its pod.
+#[derive(Debug)]
+pub(super) struct ObservedReplica<'a> {
+    pub(super) replica: Replica<'a>,
+    /// The name of its pod, also if the pod does not exist.
+    pub(super) name: String,
+    pub(super) pod: Option<&'a PodRecord>,
+    /// The current attempt, from the status. Pods of earlier attempts are outdated.
+    pub(super) attempt: u32,
+    pub(super) situation: Situation,
+}
+
 #[derive(Debug)]
 pub(super) struct ObservedRole<'a> {
     pub(super) role: &'a Role<'a>,
     pub(super) scope: RestartScope,
-    pub(super) replicas: Vec<ObservedReplica>,
+    pub(super) replicas: Vec<ObservedReplica<'a>>,
 }
 
 /// The observed state of an active job, before any decision.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     pub(super) roles: Vec<ObservedRole<'a>>,
+    /// The same in the form that success rules use.
+    pub(super) states: Replicas<'a>,
     pub(super) in_place: RestartsInPlace,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn replicas(&self) -> impl Iterator<Item = &ObservedReplica<'a>> {
+        self.roles.iter().flat_map(|role| &role.replicas)
+    }
 }
 
 /// Restarts of containers by the kubelet that count against the limits of the job: those of init containers, and of the
@@ -66,84 +85,97 @@ pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: &RestartScop
     limit.filter(|_| *scope != RestartScope::Job)
 }
 
-/// Determines the states of all replicas of a job.
-pub(super) fn survey<'a>(job: &'a ValidJob<'a>, status: &JobStatus, observed: &Observed) -> Survey<'a> {
+/// Determines the situations of all replicas of a job.
+pub(super) fn survey<'a>(job: &'a ValidJob<'a>, status: &JobStatus, observed: &'a Observed) -> Survey<'a> {
+    let roles = observe_roles(job, status, observed);
     Survey {
-        roles: observe_roles(job, status, observed),
-        in_place: restarts_in_place(job, status, observed),
+        states: states_of(job, &roles, observed),
+        in_place: restarts_in_place(job, status, &roles),
+        roles,
     }
+}
+
+/// Returns the states of all replicas of a job in the form that success rules use.
+pub(super) fn states<'a>(job: &'a ValidJob<'a>, status: &JobStatus, observed: &'a Observed) -> Replicas<'a> {
+    states_of(job, &observe_roles(job, status, observed), observed)
 }
 
 fn observe_roles<'a>(
     job: &'a ValidJob<'a>,
     status: &JobStatus,
-    observed: &Observed,
+    observed: &'a Observed,
 ) -> Vec<ObservedRole<'a>> {
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
         let completed = recovery::completed(&status.recovery, role);
         let started = recovery::started(&status.recovery, role);
-        let tolerance = job.job.tolerance(role);
-        let replicas = role
-            .all()
-            .map(|replica| {
-                let lost = scope != RestartScope::Replica && replica.index < started;
-                let is_completed = completed.contains(&replica.index);
-                match observed.pods.get(&replica.pod_name()) {
-                    Some(pod) => observe_replica(&replica, status, pod, &scope, is_completed, lost),
-                    None => {
-                        let may_fail = tolerance == FailureTolerance::None;
-                        observe_missing(&replica, status, observed, is_completed, lost, may_fail)
-                    }
-                }
-            })
-            .collect();
+        let may_fail = job.job.tolerance(role) == FailureTolerance::None;
+        let of_replica = |replica: Replica<'a>| {
+            let (name, attempt) = (replica.pod_name(), recovery::attempt(&status.recovery, &replica));
+            let lost = scope != RestartScope::Replica && replica.index < started;
+            let is_completed = completed.contains(&replica.index);
+            let pod = observed.pods.get(&name).map(|pod| &**pod);
+            let situation = match pod {
+                Some(pod) if recovery::is_outdated(pod.attempt, attempt) => Situation::Outdated,
+                _ if is_completed => Situation::Succeeded,
+                Some(pod) => observe_pod(&replica, pod, &scope, lost),
+                None => observe_missing(&replica, &name, attempt, observed, lost, may_fail),
+            };
+            ObservedReplica {
+                replica,
+                name,
+                pod,
+                attempt,
+                situation,
+            }
+        };
         ObservedRole {
+            replicas: role.all().map(of_replica).collect(),
             role,
             scope,
-            replicas,
         }
     };
     job.topology.roles.iter().map(of_role).collect()
 }
 
-fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, observed: &Observed) -> RestartsInPlace {
+fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, roles: &[ObservedRole<'_>]) -> RestartsInPlace {
     let mut found = RestartsInPlace::default();
-    for replica in job.topology.all() {
+    for ObservedRole {
+        role,
+        scope,
+        replicas,
+    } in roles
+    {
         // Failures of the role are always tolerated, so its restarts are not counted.
-        if job.job.tolerance(replica.role) == FailureTolerance::Always {
+        if job.job.tolerance(role) == FailureTolerance::Always {
             continue;
         }
-        let Some(pod) = observed.pods.get(&replica.pod_name()) else {
-            continue;
-        };
-        let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
-        if recovery::is_outdated(pod.attempt, attempt) {
-            continue;
-        }
-        let key = replica.key();
-        let known = status.recovery.in_place.get(&key).copied().unwrap_or(0).max(0);
-        let scope = job.restart_scope(replica.role);
-        let alone = restarts_alone(replica.role, &scope);
-        let counted = counted_containers(pod, main_name(replica.role));
-        let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
-        // A restart of all containers counts once. Where it is a failure of the replica, it is counted as such.
-        let of_all = pod.restarts_of_all();
-        let live = counted
-            .map(|c| c.restarts.saturating_sub(of_all))
-            .fold(0, i32::saturating_add);
-        let live = live.saturating_add(if alone { of_all } else { 0 });
-        let live = live.min(MAX_COUNT);
-        let fresh = match own_limit(job, replica.role, &scope) {
-            None => &mut found.fresh,
-            Some(_) => found
-                .fresh_of_roles
-                .entry(replica.role.name().to_owned())
-                .or_default(),
-        };
-        *fresh = fresh.saturating_add(live.saturating_sub(known).max(0));
-        if live.max(known) > 0 {
-            found.counted.insert(key, live.max(known));
+        let alone = restarts_alone(role, scope);
+        let has_own_limit = own_limit(job, role, scope).is_some();
+        for of_replica in replicas {
+            let outdated = matches!(of_replica.situation, Situation::Outdated);
+            let Some(pod) = of_replica.pod.filter(|_| !outdated) else {
+                continue;
+            };
+            let key = of_replica.replica.key();
+            let known = status.recovery.in_place.get(&key).copied().unwrap_or(0).max(0);
+            let counted = counted_containers(pod, main_name(role));
+            let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
+            // A restart of all containers counts once. Where it is a failure of the replica, it is counted as such.
+            let of_all = pod.restarts_of_all();
+            let live = counted
+                .map(|c| c.restarts.saturating_sub(of_all))
+                .fold(0, i32::saturating_add);
+            let live = live.saturating_add(if alone { of_all } else { 0 });
+            let live = live.min(MAX_COUNT);
+            let fresh = match has_own_limit {
+                false => &mut found.fresh,
+                true => found.fresh_of_roles.entry(role.name().to_owned()).or_default(),
+            };
+            *fresh = fresh.saturating_add(live.saturating_sub(known).max(0));
+            if live.max(known) > 0 {
+                found.counted.insert(key, live.max(known));
+            }
         }
     }
     found
@@ -154,60 +186,44 @@ fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, observed: &Observed
 /// because such a replica is created again (`may_fail` is false).
 fn observe_missing(
     replica: &Replica<'_>,
-    status: &JobStatus,
+    name: &str,
+    attempt: u32,
     observed: &Observed,
-    is_completed: bool,
     lost: bool,
     may_fail: bool,
-) -> ObservedReplica {
-    let name = replica.pod_name();
-    let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
-    let last = observed.removed.get(&name);
+) -> Situation {
+    let last = observed.removed.get(name);
     let last = last.filter(|pod| !recovery::is_outdated(pod.attempt, attempt));
     match last.and_then(|pod| Some((pod, end_of(pod, replica.role)?))) {
-        _ if is_completed => ObservedReplica::Succeeded,
-        Some((_, PodEnd::Good)) => ObservedReplica::Succeeded,
+        Some((_, PodEnd::Good)) => Situation::Succeeded,
         Some((pod, PodEnd::Bad)) if may_fail => {
-            ObservedReplica::Failed(Failure::of_pod(replica, pod, main_name(replica.role)))
+            Situation::Failed(Failure::of_pod(replica, pod, main_name(replica.role)))
         }
-        _ if !lost => ObservedReplica::Missing,
-        _ => match observed.read.get(&name) {
+        _ if !lost => Situation::Missing,
+        _ => match observed.read.get(name) {
             // It runs where no watch shows it, or its name is taken, so that no other pod can replace it.
-            Some(NameHolder::Job | NameHolder::Other) => ObservedReplica::Pending,
-            Some(NameHolder::Nobody) | None => ObservedReplica::Failed(Failure::lost(replica, &name)),
+            Some(NameHolder::Job | NameHolder::Other) => Situation::Pending,
+            Some(NameHolder::Nobody) | None => Situation::Failed(Failure::lost(replica, name)),
         },
     }
 }
 
-fn observe_replica(
-    replica: &Replica<'_>,
-    status: &JobStatus,
-    pod: &Arc<PodRecord>,
-    scope: &RestartScope,
-    is_completed: bool,
-    lost: bool,
-) -> ObservedReplica {
-    let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
-    if recovery::is_outdated(pod.attempt, attempt) {
-        return ObservedReplica::Outdated(pod.clone());
-    }
-    if is_completed {
-        return ObservedReplica::Succeeded;
-    }
+/// Returns the situation of a replica by its pod, which is not outdated.
+fn observe_pod(replica: &Replica<'_>, pod: &PodRecord, scope: &RestartScope, lost: bool) -> Situation {
     let main = main_name(replica.role);
     let gone = || Failure::taken_away(replica, pod);
     match end_of(pod, replica.role) {
-        Some(PodEnd::Good) => ObservedReplica::Succeeded,
-        Some(PodEnd::Bad) => ObservedReplica::Failed(Failure::of_pod(replica, pod, main)),
-        Some(PodEnd::TakenAway) if !pod.deleting => ObservedReplica::Failed(gone()),
+        Some(PodEnd::Good) => Situation::Succeeded,
+        Some(PodEnd::Bad) => Situation::Failed(Failure::of_pod(replica, pod, main)),
+        Some(PodEnd::TakenAway) if !pod.deleting => Situation::Failed(gone()),
         // A deletion cannot be undone, so replicas that restart together need not wait for the end of its grace period.
-        _ if pod.deleting && lost => ObservedReplica::Failed(gone()),
-        _ if pod.deleting => ObservedReplica::Stopping(gone()),
+        _ if pod.deleting && lost => Situation::Failed(gone()),
+        _ if pod.deleting => Situation::Stopping(gone()),
         _ => match restarted_in_place(replica, pod, main) {
             // The other processes cannot continue with a process that was restarted.
-            Some(failure) if !restarts_alone(replica.role, scope) => ObservedReplica::Failed(failure),
-            _ if pod.phase == Phase::Running => ObservedReplica::Running { ready: pod.ready },
-            _ => ObservedReplica::Pending,
+            Some(failure) if !restarts_alone(replica.role, scope) => Situation::Failed(failure),
+            _ if pod.phase == Phase::Running => Situation::Running { ready: pod.ready },
+            _ => Situation::Pending,
         },
     }
 }
@@ -225,29 +241,20 @@ fn restarted_in_place(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>
     Failure::of_restart(replica, pod, containers)
 }
 
-/// Returns the states of the replicas in the form that success rules use.
-pub(super) fn states<'a>(
-    topology: &'a Topology<'a>,
-    survey: &Survey<'_>,
-    observed: &'a Observed,
-) -> Replicas<'a> {
-    let states = Replicas::new(topology, |role, index| {
-        let of_role = survey.roles.iter().find(|r| r.role.name() == role.name());
-        of_role
-            .and_then(|r| r.replicas.get(index as usize))
-            .map_or(ReplicaState::Absent, |s| match s {
-                ObservedReplica::Missing | ObservedReplica::Outdated(_) => ReplicaState::Absent,
-                ObservedReplica::Stopping(_) => ReplicaState::Stopping,
-                ObservedReplica::Pending => ReplicaState::Pending,
-                ObservedReplica::Running { ready: false } => ReplicaState::Running,
-                ObservedReplica::Running { ready: true } => ReplicaState::Ready,
-                ObservedReplica::Succeeded => ReplicaState::Succeeded,
-                ObservedReplica::Failed(Failure {
-                    cause: FailureCause::Lost,
-                    ..
-                }) => ReplicaState::Absent,
-                ObservedReplica::Failed(_) => ReplicaState::Failed,
-            })
+fn states_of<'a>(job: &'a ValidJob<'a>, roles: &[ObservedRole<'_>], observed: &'a Observed) -> Replicas<'a> {
+    let states = Replicas::new(&job.topology, |role, index| {
+        let of_role = roles.iter().find(|r| r.role.name() == role.name());
+        let of_replica = of_role.and_then(|r| r.replicas.get(index as usize));
+        match of_replica.map(|r| &r.situation) {
+            None | Some(Situation::Missing | Situation::Outdated) => ReplicaState::Absent,
+            Some(Situation::Stopping(_)) => ReplicaState::Stopping,
+            Some(Situation::Pending) => ReplicaState::Pending,
+            Some(Situation::Running { ready: false }) => ReplicaState::Running,
+            Some(Situation::Running { ready: true }) => ReplicaState::Ready,
+            Some(Situation::Succeeded) => ReplicaState::Succeeded,
+            Some(Situation::Failed(failure)) if failure.cause == FailureCause::Lost => ReplicaState::Absent,
+            Some(Situation::Failed(_)) => ReplicaState::Failed,
+        }
     });
     states.with_pods(observed)
 }

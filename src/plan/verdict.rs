@@ -1,13 +1,15 @@
 //! Decides the outcome of a survey for an active job. The verdict is a value; nothing is changed here.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, last_words};
-use crate::api::{FailureAction, FailureRecord, RestartScope};
+use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, PodRecord, last_words};
+use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery, RestartScope};
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role};
+use crate::validate::{Policy, ValidJob};
 
 use super::draft::Draft;
 use super::failure::{Consequence, Failure, FailureCause};
@@ -15,7 +17,7 @@ use super::pod_end::{counted_containers, main_name};
 use super::policy;
 use super::reasons;
 use super::recovery;
-use super::survey::{self, ObservedReplica, ObservedRole, Survey};
+use super::survey::{self, ObservedReplica, ObservedRole, Situation, Survey};
 
 /// The decision about an active job.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub(super) struct Restarts<'s, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailedReplica<'s, 'a> {
     pub(super) replica: Replica<'a>,
+    pod: Option<&'a PodRecord>,
     pub(super) scope: &'s RestartScope,
     pub(super) failure: &'s Failure,
     /// True if the failure is reported; false if failures of the role are always tolerated.
@@ -73,25 +76,21 @@ pub(super) enum RestartLimit {
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
 /// success over the deadline, and the deadline over the backoff limit.
-///
-/// `states` are the states of the survey for the success rules; replicas that will be restarted become absent in them.
-pub(super) fn judge<'s, 'a>(
-    draft: &Draft<'_>,
-    survey: &'s Survey<'a>,
-    states: &mut Replicas<'_>,
-) -> JobVerdict<'s, 'a> {
-    let mut failed = failures(draft, survey);
+pub(super) fn judge<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> JobVerdict<'s, 'a> {
+    let (job, status) = (draft.job, &draft.status);
+    let mut failed = failures(job, &status.recovery, survey);
     let stopping = stopping(survey);
     mark_secondary_failures(&mut failed, &stopping);
-    let outcome = outcome(draft, states, &failed);
+    let outcome = outcome(job, &survey.states, &failed);
     if let Some(first) = first(failed.iter().filter(|f| f.consequence != Consequence::Restart)) {
-        return match failure_grace_ends_at(draft, survey, first) {
+        let period = job.policy.failure_grace_period;
+        return match failure_grace_ends_at(survey, first, period, draft.exact_now) {
             Some(at) => JobVerdict::FailsAt(at),
-            None => final_failure(draft, &failed, first),
+            None => final_failure(job.policy.backoff_limit, &failed, first),
         };
     }
     if outcome == Outcome::Succeeded {
-        return match success_grace_ends_at(draft, survey) {
+        return match success_grace_ends_at(survey, job.policy.success_grace_period, draft.exact_now) {
             Some(at) => JobVerdict::SucceedsAt(at),
             None => JobVerdict::Succeeded,
         };
@@ -99,16 +98,16 @@ pub(super) fn judge<'s, 'a>(
     if draft.deadline().is_some_and(|at| at <= draft.now) {
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
-            record: Box::new(out_of_time(draft)),
+            record: Box::new(out_of_time(survey, job.policy.active_deadline_seconds, draft.now)),
             limit: None,
         };
     }
     let root_cause = root_cause(&failed, &stopping);
     let scopes = restart_scopes(&failed);
-    let exceeded = exceeded_limit(draft, survey, &scopes);
-    if let Some(limit) = exceeded.or_else(|| exceeded_retries(draft, survey, &scopes)) {
+    let exceeded = exceeded_limit(&job.policy, status, survey, &scopes, draft.now);
+    if let Some(limit) = exceeded.or_else(|| exceeded_retries(job, &status.recovery, survey, &scopes)) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
-        let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
+        let root_cause = root_cause.or_else(|| latest_restart_in_place(survey));
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
             record: Box::new(root_cause.unwrap_or_default()),
@@ -124,45 +123,48 @@ pub(super) fn judge<'s, 'a>(
 }
 
 /// Returns the failures that are not tolerated.
-fn failures<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
+fn failures<'s, 'a>(
+    job: &ValidJob<'_>,
+    recovery: &Recovery,
+    survey: &'s Survey<'a>,
+) -> Vec<FailedReplica<'s, 'a>> {
     let mut failed = Vec::new();
-    for of_role in &survey.roles {
-        let tolerance = draft.job.job.tolerance(of_role.role);
-        let others_remain = of_role
-            .replicas
-            .iter()
-            .any(|s| !matches!(s, ObservedReplica::Failed(_)));
-        for (index, observed) in (0..).zip(&of_role.replicas) {
-            let ObservedReplica::Failed(failure) = observed else {
+    for ObservedRole {
+        role,
+        scope,
+        replicas,
+    } in &survey.roles
+    {
+        let tolerance = job.job.tolerance(role);
+        let mut others = replicas.iter();
+        let others_remain = others.any(|r| !matches!(r.situation, Situation::Failed(_)));
+        for of_replica in replicas {
+            let Situation::Failed(failure) = &of_replica.situation else {
                 continue;
             };
-            let replica = Replica {
-                role: of_role.role,
-                index,
-            };
-            let pod = draft.observed.pods.get(&replica.pod_name()).map(|pod| &**pod);
-            let action = policy::action(&draft.job.policy.failure, of_role.role, failure, pod);
+            let action = policy::action(&job.policy.failure, role, failure, of_replica.pod);
             let consequence = match action {
-                None => failure.consequence(&*draft.job.job, of_role.role),
+                None => failure.consequence(&*job.job, role),
                 Some(FailureAction::FailJob) => Consequence::FinalByRule,
                 Some(_) => Consequence::Restart,
             };
             let is_ignored = action == Some(&FailureAction::Ignore);
             let is_final = consequence != Consequence::Restart;
-            let scope = action.and_then(policy::scope).unwrap_or(&of_role.scope);
+            let scope = action.and_then(policy::scope).unwrap_or(scope);
             // A rule can restart the whole job for a role whose failures are always tolerated.
             let is_always = tolerance == FailureTolerance::Always && *scope != RestartScope::Job;
+            let is_exhausted =
+                || own_restarts_exhausted(job.policy.backoff_limit, recovery, &of_replica.replica);
             let is_tolerated = match tolerance {
                 FailureTolerance::None => false,
                 FailureTolerance::WhileOthersRemain => others_remain && is_final,
-                FailureTolerance::Always => {
-                    is_final || is_always && !is_ignored && own_restarts_exhausted(draft, &replica)
-                }
+                FailureTolerance::Always => is_final || is_always && !is_ignored && is_exhausted(),
             };
             if !is_tolerated {
-                let is_own = || survey::own_limit(draft.job, of_role.role, scope).is_some();
+                let is_own = || survey::own_limit(job, role, scope).is_some();
                 failed.push(FailedReplica {
-                    replica,
+                    replica: of_replica.replica,
+                    pod: of_replica.pod,
                     scope,
                     failure,
                     is_reported: !is_always,
@@ -182,22 +184,21 @@ fn failures<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> Vec<FailedRepl
 /// Returns the replicas whose pods are being deleted, with the failures that follow.
 fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
     let of_role = |role: &'s ObservedRole<'a>| {
-        let replicas = (0..).zip(&role.replicas);
-        replicas.filter_map(|(index, observed)| match observed {
-            ObservedReplica::Stopping(failure) => Some(FailedReplica {
-                replica: Replica {
-                    role: role.role,
-                    index,
-                },
-                scope: &role.scope,
-                failure,
-                is_reported: true,
-                limit: Some(RestartLimit::Job),
-                consequence: Consequence::Restart,
-                is_secondary: false,
-            }),
-            _ => None,
-        })
+        role.replicas
+            .iter()
+            .filter_map(|of_replica| match &of_replica.situation {
+                Situation::Stopping(failure) => Some(FailedReplica {
+                    replica: of_replica.replica,
+                    pod: of_replica.pod,
+                    scope: &role.scope,
+                    failure,
+                    is_reported: true,
+                    limit: Some(RestartLimit::Job),
+                    consequence: Consequence::Restart,
+                    is_secondary: false,
+                }),
+                _ => None,
+            })
     };
     survey.roles.iter().flat_map(of_role).collect()
 }
@@ -261,17 +262,16 @@ fn root_cause<'s, 'a>(
 
 /// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times, alone or with its
 /// role.
-fn own_restarts_exhausted(draft: &Draft<'_>, replica: &Replica<'_>) -> bool {
-    let recovery = &draft.status.recovery;
+fn own_restarts_exhausted(limit: Option<i32>, recovery: &Recovery, replica: &Replica<'_>) -> bool {
     let alone = recovery.replicas.get(&replica.key()).copied().unwrap_or(0);
     let with_role = recovery.roles.get(replica.role.name()).copied().unwrap_or(0);
-    let limit = draft.job.policy.backoff_limit;
     limit.is_some_and(|limit| alone.max(0).saturating_add(with_role.max(0)) >= limit)
 }
 
 /// Returns the limit of a role's own restarts that its restarts exceed, as a text, if any.
 fn exceeded_retries(
-    draft: &Draft<'_>,
+    job: &ValidJob<'_>,
+    recovery: &Recovery,
     survey: &Survey<'_>,
     scopes: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
@@ -285,23 +285,27 @@ fn exceeded_retries(
         if new == 0 {
             return None;
         }
-        let limit = draft.job.job.retries(of_role.role)?;
-        let stored = draft.status.recovery.retries.get(name).copied().unwrap_or(0);
+        let limit = job.job.retries(of_role.role)?;
+        let stored = recovery.retries.get(name).copied().unwrap_or(0);
         (i64::from(stored.max(0)) + i64::from(new) > i64::from(limit))
             .then(|| format!("the limit of {limit} restarts of {name} is used up"))
     })
 }
 
-/// Returns the outcome of the replicas' states. Failed replicas count as absent.
-fn outcome(draft: &Draft<'_>, states: &mut Replicas<'_>, failed: &[FailedReplica<'_, '_>]) -> Outcome {
+/// Returns the outcome of the replicas' states. Replicas whose failures are not tolerated count as absent.
+fn outcome(job: &ValidJob<'_>, states: &Replicas<'_>, failed: &[FailedReplica<'_, '_>]) -> Outcome {
+    if failed.is_empty() {
+        return job.outcome(states);
+    }
+    let mut states = states.clone();
     for failed in failed {
         states.set(failed.replica, ReplicaState::Absent);
     }
-    draft.job.outcome(states)
+    job.outcome(&states)
 }
 
 fn final_failure<'s, 'a>(
-    draft: &Draft<'_>,
+    backoff_limit: Option<i32>,
     failed: &[FailedReplica<'s, 'a>],
     first: &FailedReplica<'s, 'a>,
 ) -> JobVerdict<'s, 'a> {
@@ -312,7 +316,7 @@ fn final_failure<'s, 'a>(
         Consequence::FinalByExitCode => Milestone::FailedPermanently { role },
         Consequence::FinalByRule => Milestone::FailedByRule { role },
         // Without any restarts, the Go operator reports each failure as an exceeded limit.
-        _ if draft.job.policy.backoff_limit == Some(0) => {
+        _ if backoff_limit == Some(0) => {
             limit = Some(NO_RESTARTS.to_owned());
             Milestone::BackoffLimit
         }
@@ -360,28 +364,23 @@ fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica
     restarted.map(with_limit).collect()
 }
 
-/// Returns the number of restarts that count against the backoff limit so far.
-fn restarts_used(draft: &Draft<'_>, survey: &Survey<'_>) -> i32 {
-    let stored = draft.status.restart_count.max(0);
-    stored.saturating_add(survey.in_place.fresh)
-}
-
 /// Returns the restart limit that the failures or the restarts in place exceed, as a text, if any.
 ///
 /// A limit of n allows n restarts by the operator, and the next failure fails the job. Restarts by the kubelet have already
 /// happened when they are observed. They fail the job when the n-th is observed (the first, if n is 0), as under the Go
 /// operator.
 fn exceeded_limit(
-    draft: &Draft<'_>,
+    policy: &Policy,
+    status: &JobStatus,
     survey: &Survey<'_>,
     scopes: &[FailedReplica<'_, '_>],
+    now: Timestamp,
 ) -> Option<String> {
     let counted = scopes.iter().filter(|f| f.limit == Some(RestartLimit::Job));
     let needed = i32::try_from(counted.count()).unwrap_or(i32::MAX);
     let exceeds = |limit: i32, used: i32| used.saturating_add(needed) > limit;
     let is_new = needed > 0 || survey.in_place.fresh > 0;
-    let policy = &draft.job.policy;
-    let all = restarts_used(draft, survey);
+    let all = status.restart_count.max(0).saturating_add(survey.in_place.fresh);
     // If the kubelet made the last restart, the Go operator fails the job without waiting for another failure.
     let is_last = |limit: i32| survey.in_place.fresh > 0 && all >= limit.max(1);
     let is_over = |limit: &i32| is_last(*limit) || needed > 0 && exceeds(*limit, all);
@@ -392,7 +391,7 @@ fn exceeded_limit(
     let used = match window {
         None => all,
         Some(seconds) => {
-            let stored = recovery::restarts_within(&draft.status.recovery, seconds, draft.now);
+            let stored = recovery::restarts_within(&status.recovery, seconds, now);
             stored.saturating_add(survey.in_place.fresh)
         }
     };
@@ -406,56 +405,51 @@ fn exceeded_limit(
 /// others still run. The processes of a completed training end within a moment of each other and should not be killed in
 /// it. A failure in it means that the training was not completed: if all workers raise an error, a scheduler still ends with
 /// exit code 0.
-fn success_grace_ends_at(draft: &Draft<'_>, survey: &Survey<'_>) -> Option<Timestamp> {
-    let runs = |s: &ObservedReplica| matches!(s, ObservedReplica::Running { .. } | ObservedReplica::Pending);
-    let any_runs = |role: &ObservedRole<'_>| role.replicas.iter().any(runs);
-    if !survey.roles.iter().any(any_runs) {
+fn success_grace_ends_at(survey: &Survey<'_>, period: Duration, now: Timestamp) -> Option<Timestamp> {
+    let runs =
+        |r: &ObservedReplica<'_>| matches!(r.situation, Situation::Running { .. } | Situation::Pending);
+    if !survey.replicas().any(runs) {
         return None;
     }
-    let has_succeeded = |s: &&ObservedReplica| matches!(s, ObservedReplica::Succeeded);
-    let replicas = draft.job.topology.all();
-    let observed = survey.roles.iter().flat_map(|role| &role.replicas);
-    let ended = replicas.zip(observed).filter(|(_, s)| has_succeeded(s));
-    let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.pod_name()));
-    let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
-    let until = last.checked_add(draft.job.policy.success_grace_period).ok()?;
+    let ended = survey
+        .replicas()
+        .filter(|r| matches!(r.situation, Situation::Succeeded));
+    let last = ended.filter_map(|r| r.pod?.seen_to_end).max()?;
+    let until = last.checked_add(period).ok()?;
     // If the clock was set back, there is no grace period.
-    (last <= draft.exact_now && draft.exact_now < until).then_some(until)
+    (last <= now && now < until).then_some(until)
 }
 
 /// Returns the end of the grace period before a final failure by exit code, if one is in effect: replicas that restart
 /// together with the failed one seem to run, and one of them may have failed first.
 fn failure_grace_ends_at(
-    draft: &Draft<'_>,
     survey: &Survey<'_>,
     failed: &FailedReplica<'_, '_>,
+    period: Duration,
+    now: Timestamp,
 ) -> Option<Timestamp> {
     let role = failed.replica.role;
     let runs = |of: &&ObservedRole<'_>| {
         let mut replicas = of.replicas.iter();
         restart_together(&of.scope, of.role, role)
-            && replicas.any(|s| matches!(s, ObservedReplica::Running { .. }))
+            && replicas.any(|r| matches!(r.situation, Situation::Running { .. }))
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;
-    let seen = draft.observed.pods.get(&failed.replica.pod_name())?.seen_to_end?;
-    let until = seen.checked_add(draft.job.policy.failure_grace_period).ok()?;
+    let seen = failed.pod?.seen_to_end?;
+    let until = seen.checked_add(period).ok()?;
     // If the clock was set back, there is no grace period.
-    (seen <= draft.exact_now && draft.exact_now < until).then_some(until)
+    (seen <= now && now < until).then_some(until)
 }
 
 /// Returns the failure record of a job that exceeded its deadline. It names the first pod that never started, if any,
 /// because that is the most frequent cause.
-fn out_of_time(draft: &Draft<'_>) -> FailureRecord {
-    let job = draft.job;
-    let mut pods = job
-        .topology
-        .all()
-        .filter_map(|r| draft.observed.pods.get(&r.pod_name()));
+fn out_of_time(survey: &Survey<'_>, seconds: Option<i64>, now: Timestamp) -> FailureRecord {
+    let mut pods = survey.replicas().filter_map(|r| r.pod);
     let pending = pods.find(|pod| pod.phase == Phase::Pending && !pod.deleting);
     let mut message = format!(
         "the job did not end within activeDeadlineSeconds ({} s)",
-        job.policy.active_deadline_seconds.unwrap_or_default()
+        seconds.unwrap_or_default()
     );
     if let Some(pod) = pending {
         message += &format!("; pod {} never started", pod.name);
@@ -471,17 +465,16 @@ fn out_of_time(draft: &Draft<'_>) -> FailureRecord {
     FailureRecord {
         reason: reasons::DEADLINE_EXCEEDED.to_owned(),
         message,
-        time: Some(Time(draft.now)),
+        time: Some(Time(now)),
         ..FailureRecord::default()
     }
 }
 
 /// Returns the failure record of the latest restart in place.
-fn latest_restart_in_place(draft: &Draft<'_>) -> Option<FailureRecord> {
-    let failures = draft.job.topology.all().filter_map(|replica| {
-        let pod = draft.observed.pods.get(&replica.pod_name())?;
-        let main = main_name(replica.role);
-        Failure::of_restart(&replica, pod, counted_containers(pod, main))
+fn latest_restart_in_place(survey: &Survey<'_>) -> Option<FailureRecord> {
+    let failures = survey.replicas().filter_map(|of_replica| {
+        let (pod, replica) = (of_replica.pod?, &of_replica.replica);
+        Failure::of_restart(replica, pod, counted_containers(pod, main_name(replica.role)))
     });
     let known = failures.filter(|f| f.record.time.is_some());
     known.max_by_key(Failure::time).map(|f| f.record)

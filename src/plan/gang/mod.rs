@@ -85,7 +85,7 @@ pub(super) fn group(draft: &Draft<'_>, replicas: &Replicas<'_>) -> Option<JobObj
 fn has_pods_of_this_attempt(draft: &Draft<'_>) -> bool {
     draft.job.topology.all().any(|replica| {
         let pod = draft.observed.pods.get(&replica.pod_name());
-        let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
+        let attempt = recovery::attempt(&draft.status.recovery, &replica);
         pod.is_some_and(|pod| {
             !pod.deleting && !pod.is_terminal() && !recovery::is_outdated(pod.attempt, attempt)
         })
