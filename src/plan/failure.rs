@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::observed::{ContainerRecord, PodRecord, Termination};
+use super::observed::{ContainerRecord, MAX_MESSAGE, PodRecord, Termination, last_words};
 use super::{reasons, start_failure};
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::AnyJob;
@@ -231,4 +231,65 @@ fn describe_end(record: &mut FailureRecord, container: &str, end: &Termination) 
     record.reason = end.reason.clone().unwrap_or_else(|| reasons::ERROR.to_owned());
     record.message = end.message.clone().unwrap_or_default();
     record.time = end.finished_at.map(Time);
+}
+
+/// Returns the pod and the cause of a failure in short, for an event: `job-worker-1: exit code 3`.
+pub(super) fn describe(record: &FailureRecord) -> String {
+    let reason = Some(record.reason.as_str());
+    let reason = reason.filter(|reason| ![reasons::ERROR, reasons::BACKOFF_LIMIT_EXCEEDED].contains(reason));
+    let cause = match (record.exit_code, reason) {
+        (Some(code), None) => format!("exit code {code}"),
+        (Some(code), Some(reason)) => format!("{reason}, exit code {code}"),
+        (None, Some(reason)) if record.pod.is_some() => reason.to_owned(),
+        // The record of a limit or deadline without an exit code names the cause in its message.
+        (None, _) => record.message.clone(),
+    };
+    match &record.pod {
+        Some(pod) => format!("{pod}: {cause}"),
+        None => cause,
+    }
+}
+
+/// Returns the failure record of a job that may not restart again. `limit` describes the exceeded limit, and `last` is the
+/// failure that exceeded it.
+pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
+    let summary = last.summary_with(Some(reasons::BACKOFF_LIMIT_EXCEEDED));
+    let because = match last.message.is_empty() {
+        true => last.reason,
+        false => last.message,
+    };
+    let limit = format!("{limit}; the last failure: ");
+    FailureRecord {
+        message: format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len())),
+        reason: reasons::BACKOFF_LIMIT_EXCEEDED.to_owned(),
+        summary,
+        ..last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_has_the_reason_only_if_it_adds_to_the_exit_code() {
+        let cause = |reason: &str, exit_code| {
+            describe(&FailureRecord {
+                reason: reason.to_owned(),
+                pod: Some("job-worker-1".to_owned()),
+                exit_code,
+                ..FailureRecord::default()
+            })
+        };
+        assert_eq!(cause("Error", Some(3)), "job-worker-1: exit code 3");
+        assert_eq!(
+            cause("OOMKilled", Some(137)),
+            "job-worker-1: OOMKilled, exit code 137"
+        );
+        assert_eq!(
+            cause("BackoffLimitExceeded", Some(1)),
+            "job-worker-1: exit code 1"
+        );
+        assert_eq!(cause("Evicted", None), "job-worker-1: Evicted");
+    }
 }

@@ -5,11 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobStatus};
 
-use super::draft::Draft;
 use super::observed::Observed;
 use super::reasons::FAILED_VALIDATION;
 use super::types::{Plan, PlannedEvent, StatusChange};
-use super::{conditions, end, ttl};
+use super::{conditions, end};
 
 /// Maximum size of the field errors in a message, in bytes. The message of an event must be at most 1,024 bytes.
 const MAX_PROBLEM_BYTES: usize = 900;
@@ -42,7 +41,7 @@ pub fn invalid(
         let mut next = status.clone();
         end::fill_completion_time(&mut next, now);
         end::bound_active(&mut next, observed);
-        ttl::apply_ttl(&mut plan, &next, ttl, now);
+        plan = plan.and(end::expire(&next, ttl, now));
         plan.status = (next != *status).then_some(StatusChange {
             status: next,
             urgent: true,
@@ -83,13 +82,13 @@ pub fn invalid(
 }
 
 /// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.
-pub(super) fn recover(draft: &mut Draft<'_>) {
-    let reason = format!("{}{FAILED_VALIDATION}", draft.job.job.kind());
-    let failed = draft.status.condition(ConditionType::Failed);
-    if draft.status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
-        conditions::remove(&mut draft.status, ConditionType::Failed);
-        draft.status.completion_time = None;
-        draft.status.failure = None;
+pub(super) fn recover(kind: &str, status: &mut JobStatus) {
+    let reason = format!("{kind}{FAILED_VALIDATION}");
+    let failed = status.condition(ConditionType::Failed);
+    if status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
+        conditions::remove(status, ConditionType::Failed);
+        status.completion_time = None;
+        status.failure = None;
     }
 }
 

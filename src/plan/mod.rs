@@ -1,10 +1,9 @@
 //! Makes the plan for a valid job from its observed children and the current time. Pure: no input or output.
 //!
 //! A [`Plan`] lists all actions that are due now, and the time of the next reconcile. The plan of an active job is
-//! made in three steps. A survey determines the state of each replica (`survey.rs`). A verdict decides what these
-//! states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff limit, restarts, goes on).
-//! The verdict is then applied to the next status and the children (`active.rs`, `end.rs`, `children.rs`,
-//! `objects.rs`).
+//! made in three steps, each of which returns a value. A survey determines the state of each replica (`survey.rs`). A
+//! verdict decides what these states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff
+//! limit, restarts, goes on). The consequences are the next status and the actions (`active.rs`).
 //!
 //! State that must not be lost is written first. A plan whose status ends the job, enters a restart, suspends or
 //! resumes does nothing else. The next plan is made from the stored status, and does the deleting and creating. So a
@@ -13,12 +12,13 @@
 mod active;
 mod children;
 mod conditions;
-mod draft;
 mod end;
+mod facts;
 mod failure;
 mod gang;
 mod invalid;
 mod layout;
+mod next_status;
 mod notices;
 mod objects;
 pub mod observed;
@@ -26,7 +26,6 @@ mod panicked;
 mod pod_end;
 mod policy;
 mod printable;
-mod progress;
 pub mod reasons;
 mod recovery;
 mod relabel;
@@ -34,13 +33,13 @@ mod resize;
 mod start_failure;
 mod survey;
 mod suspension;
-mod ttl;
 mod types;
 mod verdict;
 mod waiting;
 
 use jiff::Timestamp;
 
+use crate::api::{ConditionType, JobStatus};
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
@@ -51,8 +50,10 @@ pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
 };
 
-use draft::Draft;
+use facts::Facts;
 use observed::Observed;
+use survey::survey;
+use verdict::judge;
 
 /// Returns the plan for a job.
 ///
@@ -62,32 +63,38 @@ pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
     if job.job.meta().deletion_timestamp.is_some() || job.policy.is_for_another_controller {
         return Plan::default();
     }
+    let none = JobStatus::default();
+    let stored = job.job.status().unwrap_or(&none);
     if let Some(problem) = layout::change(job, observed) {
-        let (status, ttl) = (
-            job.job.status().cloned().unwrap_or_default(),
-            job.policy.ttl_seconds,
-        );
-        return invalid(
-            &job.job.kind(),
-            job.topology.job,
-            &status,
-            ttl,
-            &problem,
-            observed,
-            now,
-        );
+        let (kind, ttl) = (job.job.kind(), job.policy.ttl_seconds);
+        return invalid(&kind, job.topology.job, stored, ttl, &problem, observed, now);
     }
     let observed = objects::without_job_objects(job, observed);
-    let mut draft = Draft::new(job, &observed, now);
-    invalid::recover(&mut draft);
-    relabel::find_hidden(&mut draft);
-    if draft.status.is_finished() {
-        end::plan_finished(&mut draft);
+    let facts = Facts::new(job, &observed, stored, now);
+    let status = corrected(&facts);
+    let hidden = relabel::hidden(&facts, &status);
+    let (next, actions) = if status.is_finished() {
+        end::finished(&facts, status)
     } else if job.policy.suspend {
-        suspension::suspend(&mut draft);
-    } else if !suspension::resume(&mut draft) {
-        active::plan_active(&mut draft);
-    }
-    notices::add_stuck(&mut draft);
-    draft.finish()
+        suspension::suspended(&facts, status)
+    } else if status.is(ConditionType::Suspended) {
+        (suspension::resumed(&facts, status), Plan::default())
+    } else {
+        let waits = gang::waits(&facts, &status);
+        let survey = survey(&facts, &status, waits);
+        let verdict = judge(&facts, &status, &survey);
+        let next = active::next_status(&facts, status, &survey, &verdict);
+        let actions = active::actions(&facts, &survey, &verdict, &next);
+        (next, actions)
+    };
+    next.with(hidden.and(actions).and(notices::stuck(&facts)))
+}
+
+/// Returns the stored status without the parts that hold no longer.
+fn corrected(facts: &Facts<'_>) -> JobStatus {
+    let (job, mut status) = (&facts.job.job, facts.stored.clone());
+    conditions::remove(&mut status, ConditionType::HookPanicked);
+    recovery::correct_future_times(&mut status, job.meta(), facts.now);
+    invalid::recover(&job.kind(), &mut status);
+    status
 }

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::api::JobStatus;
 use crate::job::{JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment};
 use crate::render;
 use crate::validate::ValidJob;
 
-use super::draft::Draft;
+use super::facts::Facts;
 use super::gang;
 use super::observed::{ObjectRecord, Observed};
-use super::survey::states;
-use super::types::{ChildKind, Dangling, Deletion, ObjectPatch};
+use super::survey::{Survey, states};
+use super::types::{ChildKind, Dangling, Deletion, ObjectPatch, Plan};
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
 /// Of these only the existence is observed, so their content counts as up to date.
@@ -47,69 +48,61 @@ pub(super) fn without_job_objects<'o>(job: &ValidJob<'_>, observed: &'o Observed
 }
 
 /// Plans the creates, patches and deletes that bring the objects of an active job in line with the wanted ones.
-/// Returns true if services and pods may be created in this plan, because no object waits for another one.
+/// Also returns true if services and pods may be created in this plan, because no object waits for another one.
 ///
 /// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
-pub(super) fn reconcile(draft: &mut Draft<'_>, replicas: &Replicas<'_>) -> bool {
-    let mut group = gang::group(draft, replicas);
-    gang::nudge_scheduler(draft, group.as_mut());
+pub(super) fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>) -> (Plan, bool) {
+    let Facts { job, observed, .. } = facts;
+    let mut group = gang::group(facts, survey);
+    let mut plan = gang::nudge_scheduler(facts, group.as_mut());
     let mut wanted: Vec<_> = group.into_iter().collect();
     let before_its_turn = wanted.len();
-    wanted.extend(render::objects(draft.job, replicas));
+    wanted.extend(render::objects(job, &survey.states));
     let count = wanted.len();
-    let dangling = remove_without_referents(draft, &mut wanted);
+    let dangling = remove_without_referents(facts, &mut wanted);
     let has_all = dangling.is_empty();
-    let due = match draft.waits {
+    let due = match survey.waits {
         true => before_its_turn.min(wanted.len()),
         false => count - dangling.len(),
     };
-    for object in &wanted[..due] {
-        if record_of(draft.observed, object).is_none() {
-            draft.plan.create_objects.push(object.clone());
-        }
-    }
-    patch(draft, &wanted);
-    let topology = &draft.job.topology;
-    delete_unless(draft, |kind, name| {
+    let missing = wanted[..due].iter().filter(|o| record_of(observed, o).is_none());
+    plan.create_objects = missing.cloned().collect();
+    plan.patch_objects = patches(facts, wanted.iter());
+    plan.delete = delete_unless(observed, |kind, name| {
         // Pods created before a change of the number of replicas refer to the shared object of that time.
         let wanted = wanted.iter().chain(dangling.iter().map(|(object, _)| object));
         wanted.into_iter().any(|o| o.kind == kind && o.name() == name)
-            || SharedEnvironment::is_owned_name(topology, kind, name)
+            || SharedEnvironment::is_owned_name(&job.topology, kind, name)
     });
     for (object, referents) in dangling {
-        let record = record_of(draft.observed, &object);
+        let record = record_of(observed, &object);
         if let Some(record) = record.filter(|record| !record.deleting) {
             let deletion = Deletion::new(object.kind.into(), &record.name, &record.uid);
-            match draft.waits {
+            match survey.waits {
                 // Nothing is created now, so it is not known whether the referents can be created.
-                true => draft.plan.delete.push(deletion),
-                false => draft.plan.dangling.push(Dangling { deletion, referents }),
+                true => plan.delete.push(deletion),
+                false => plan.dangling.push(Dangling { deletion, referents }),
             }
         }
     }
-    has_all
+    (plan, has_all)
 }
 
 /// Removes from `wanted` the objects that refer to a missing object, and returns each with its missing referents.
 /// Otherwise they would refer to an object of another owner under that name, such as a Role that the job does not
 /// control.
 fn remove_without_referents(
-    draft: &Draft<'_>,
+    facts: &Facts<'_>,
     wanted: &mut Vec<JobObject>,
 ) -> Vec<(JobObject, Vec<(ChildKind, String)>)> {
-    let is_there = |o: &JobObject| record_of(draft.observed, o).is_some_and(|record| !record.deleting);
+    let is_there = |o: &JobObject| record_of(facts.observed, o).is_some_and(|record| !record.deleting);
     let missing = wanted.iter().filter(|object| !is_there(object));
     let missing: Vec<_> = missing
         .map(|object| (object.kind, object.name().to_owned()))
         .collect();
     let referents = |object: &JobObject| -> Vec<(ChildKind, String)> {
-        let definitions = draft
-            .job
-            .job
-            .framework()
-            .objects
-            .iter()
-            .filter(|d| d.kind == object.kind);
+        let definitions = facts.job.job.framework().objects.iter();
+        let definitions = definitions.filter(|d| d.kind == object.kind);
         let kinds: Vec<ObjectKind> = definitions.flat_map(|d| d.refers_to).copied().collect();
         let missing = missing.iter().filter(|(kind, _)| kinds.contains(kind));
         missing
@@ -134,12 +127,13 @@ fn record_of<'o>(observed: &'o Observed, object: &JobObject) -> Option<&'o Arc<O
 
 /// Plans the patches and deletes of objects of a suspended or finished job. Nothing is created. Objects that stay are
 /// brought up to date. Other objects are deleted once no pod runs, or immediately if their kind is optional.
-pub(super) fn end(draft: &mut Draft<'_>) {
-    if draft.observed.objects.values().all(|records| records.is_empty()) {
-        return;
+pub(super) fn end(facts: &Facts<'_>, status: &JobStatus) -> Plan {
+    let Facts { job, observed, .. } = facts;
+    if observed.objects.values().all(|records| records.is_empty()) {
+        return Plan::default();
     }
-    let topology = &draft.job.topology;
-    let framework = draft.job.job.framework();
+    let topology = &job.topology;
+    let framework = job.job.framework();
     let stays = |kind, name: &str| {
         let is_this = |d: &ObjectDefinition| d.kind == kind;
         match SharedEnvironment::is_owned_name(topology, kind, name) {
@@ -147,49 +141,50 @@ pub(super) fn end(draft: &mut Draft<'_>) {
             false => framework.objects.iter().any(|d| is_this(d) && !d.while_active),
         }
     };
-    let mut wanted = render::objects(draft.job, &states(draft.job, &draft.status, draft.observed));
+    let mut wanted = render::objects(job, &states(job, status, observed));
     let all: Vec<_> = wanted.iter().map(|o| (o.kind, o.name().to_owned())).collect();
-    remove_without_referents(draft, &mut wanted);
+    remove_without_referents(facts, &mut wanted);
     let lacks_referents = |kind, name: &str| {
         let is_this = |o: &JobObject| o.kind == kind && o.name() == name;
         all.iter().any(|(k, n)| *k == kind && n == name) && !wanted.iter().any(is_this)
     };
-    let is_calm = draft.observed.pods.values().all(|pod| pod.is_terminal());
+    let is_calm = observed.pods.values().all(|pod| pod.is_terminal());
     let is_optional = |kind| framework.objects.iter().any(|d| d.kind == kind && d.optional);
     let is_kept = |kind, name: &str| stays(kind, name) || !is_calm && !is_optional(kind);
-    let kept = wanted.iter().filter(|o| is_kept(o.kind, o.name())).cloned();
-    let kept: Vec<_> = kept.collect();
-    patch(draft, &kept);
-    delete_unless(draft, |kind, name| {
-        is_kept(kind, name) && !lacks_referents(kind, name)
-    });
+    Plan {
+        patch_objects: patches(facts, wanted.iter().filter(|o| is_kept(o.kind, o.name()))),
+        delete: delete_unless(observed, |kind, name| {
+            is_kept(kind, name) && !lacks_referents(kind, name)
+        }),
+        ..Plan::default()
+    }
 }
 
-/// Plans patches of the existing objects that differ from the wanted ones.
-fn patch(draft: &mut Draft<'_>, wanted: &[JobObject]) {
+/// Returns the patches of the existing objects that differ from the wanted ones.
+fn patches<'o>(facts: &Facts<'_>, wanted: impl Iterator<Item = &'o JobObject>) -> Vec<ObjectPatch> {
     // The shared object never changes, because its name depends on its content.
     let is_shared = |object: &JobObject| {
-        SharedEnvironment::is_owned_name(&draft.job.topology, object.kind, object.name())
+        SharedEnvironment::is_owned_name(&facts.job.topology, object.kind, object.name())
     };
-    for object in wanted.iter().filter(|object| !is_shared(object)) {
-        let record = record_of(draft.observed, object);
-        let Some(record) = record.filter(|record| !record.deleting && !record.satisfies(object)) else {
-            continue;
-        };
-        draft.plan.patch_objects.push(ObjectPatch {
+    let patch = |object: &JobObject| {
+        let record = record_of(facts.observed, object)?;
+        (!record.deleting && !record.satisfies(object)).then(|| ObjectPatch {
             object: object.clone(),
             uid: record.uid.clone(),
-        });
-    }
+        })
+    };
+    wanted
+        .filter(|object| !is_shared(object))
+        .filter_map(patch)
+        .collect()
 }
 
-fn delete_unless(draft: &mut Draft<'_>, stays: impl Fn(ObjectKind, &str) -> bool) {
-    for (kind, records) in &draft.observed.objects {
+fn delete_unless(observed: &Observed, stays: impl Fn(ObjectKind, &str) -> bool) -> Vec<Deletion> {
+    let mut delete = Vec::new();
+    for (kind, records) in &observed.objects {
         let goes = records.values().filter(|r| !r.deleting && !stays(*kind, &r.name));
         let kind = ChildKind::from(*kind);
-        draft
-            .plan
-            .delete
-            .extend(goes.map(|record| Deletion::new(kind, &record.name, &record.uid)));
+        delete.extend(goes.map(|record| Deletion::new(kind, &record.name, &record.uid)));
     }
+    delete
 }

@@ -26,6 +26,11 @@ pub(super) fn attempt(recovery: &Recovery, replica: &Replica<'_>) -> u32 {
     u32::try_from(sum).unwrap_or(0)
 }
 
+/// Returns the number of restarts of the whole job.
+pub(super) fn attempt_of_job(recovery: &Recovery) -> u32 {
+    u32::try_from(recovery.job).unwrap_or(0)
+}
+
 /// Returns true if a pod created for the attempt `made_for` is outdated. A pod slightly ahead of `attempt` is not, because
 /// the status may have been lost. A pod far ahead is, because its number must be invalid.
 pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {

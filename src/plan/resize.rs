@@ -6,17 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::{ConditionStatus, ConditionType, JobStatus, MAX_REPLICAS};
-use crate::job::{Milestone, Replica, SharedTexts, Topology};
+use crate::api::{ConditionType, JobStatus, MAX_REPLICAS};
+use crate::job::{Replica, SharedTexts, Topology};
 use crate::validate::ValidJob;
-
-use super::draft::Draft;
-use super::{reasons, recovery};
 
 type Sizes = BTreeMap<String, i32>;
 
 /// Returns the numbers of replicas by role, without roles of no replicas.
-fn sizes(topology: &Topology<'_>) -> Sizes {
+pub(super) fn sizes(topology: &Topology<'_>) -> Sizes {
     let roles = topology.roles.iter().filter(|role| role.replicas > 0);
     let size = |replicas: u32| i32::try_from(replicas).unwrap_or(i32::MAX);
     roles
@@ -33,7 +30,7 @@ pub fn restarts_for_sizes(job: &ValidJob<'_>) -> Option<String> {
     is_active.then(|| change(job, status)).flatten()
 }
 
-fn change(job: &ValidJob<'_>, status: &JobStatus) -> Option<String> {
+pub(super) fn change(job: &ValidJob<'_>, status: &JobStatus) -> Option<String> {
     let (old, new) = (&status.recovery.sizes, sizes(&job.topology));
     // The Go operator and earlier versions record no numbers. Their jobs must survive an upgrade.
     if old.is_empty() || *old == new || !depends_on(job, old) {
@@ -76,49 +73,10 @@ fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
 
 /// Returns true if pods may have been created for other numbers than the spec has now, because the spec was edited before
 /// the first status was stored.
-fn may_differ_from_first(draft: &Draft<'_>) -> bool {
-    let generation = draft.job.job.meta().generation;
+pub(super) fn may_differ_from_first(job: &ValidJob<'_>, stored: &JobStatus) -> bool {
+    let generation = job.job.meta().generation;
     let other = |(name, size): (String, i32)| (name, size.saturating_add(1));
-    draft.old == JobStatus::default()
+    *stored == JobStatus::default()
         && generation.is_some_and(|generation| generation > 1)
-        && depends_on(
-            draft.job,
-            &sizes(&draft.job.topology).into_iter().map(other).collect(),
-        )
-}
-
-/// Records the numbers of replicas for which pods are created from now on.
-pub(super) fn record(draft: &mut Draft<'_>) {
-    draft.status.recovery.sizes = sizes(&draft.job.topology);
-}
-
-/// Restarts the whole job if its pods were created for other numbers of replicas than the spec has. Returns false if no
-/// restart is due. The next plan, made from the stored status, deletes the pods.
-pub(super) fn restart(draft: &mut Draft<'_>) -> bool {
-    let change = match change(draft.job, &draft.status) {
-        Some(change) => change,
-        None if may_differ_from_first(draft) => "an edit at its start".to_owned(),
-        None => {
-            record(draft);
-            return false;
-        }
-    };
-    record(draft);
-    let Some(ahead) = draft.observed.pods.values().map(|pod| pod.attempt).max() else {
-        // Pods are created for the new numbers once these are stored.
-        draft.store_first();
-        return false;
-    };
-    let recovery = &mut draft.status.recovery;
-    // All pods are of an earlier attempt then. A number far ahead is invalid, and its pod is outdated anyway.
-    let ahead = Some(ahead).filter(|ahead| !recovery::is_outdated(*ahead, 0));
-    let ahead = ahead.and_then(|ahead| i32::try_from(ahead).ok()).unwrap_or(0);
-    recovery.job = recovery::later(ahead.max(recovery.job), 1);
-    recovery::forget_progress(recovery);
-    let milestone = Milestone::Resized { change: &change };
-    let (type_, holds) = (ConditionType::Restarting, ConditionStatus::True);
-    draft.set(type_, holds, reasons::RESIZED, &milestone);
-    let message = draft.job.job.message(&milestone);
-    draft.event(false, reasons::RESIZED, message);
-    true
+        && depends_on(job, &sizes(&job.topology).into_iter().map(other).collect())
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
-use crate::api::{JobStatus, MAX_COUNT, RestartScope};
-use crate::job::FailureTolerance;
+use crate::api::{ConditionType, JobStatus, MAX_COUNT, RestartScope};
+use crate::job::{FailureTolerance, GangScheduler};
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
 use crate::job::{Replica, Role};
 use crate::validate::ValidJob;
 
+use super::facts::Facts;
 use super::failure::{Failure, FailureCause};
 use super::pod_end::{PodEnd, counted_containers, end_of, main_name};
 use super::recovery;
@@ -57,11 +60,24 @@ pub(super) struct Survey<'a> {
     /// The same in the form that success rules use.
     pub(super) states: Replicas<'a>,
     pub(super) in_place: RestartsInPlace,
+    /// True if the job waits in the queue of a gang scheduler, so that no pods may be created yet.
+    pub(super) waits: bool,
+    /// The number of restarts of the whole job.
+    pub(super) attempt: u32,
+    pub(super) start: Timestamp,
+    /// The deadline of the job, if it has one. The time before its first admission by a queue does not count.
+    pub(super) deadline: Option<Timestamp>,
 }
 
 impl<'a> Survey<'a> {
     pub(super) fn replicas(&self) -> impl Iterator<Item = &ObservedReplica<'a>> {
         self.roles.iter().flat_map(|role| &role.replicas)
+    }
+
+    /// Returns true if any pod of the job is missing or pending.
+    pub(super) fn is_starting(&self) -> bool {
+        self.replicas()
+            .any(|replica| replica.pod.is_none_or(|pod| pod.phase == Phase::Pending))
     }
 }
 
@@ -85,14 +101,34 @@ pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: &RestartScop
     limit.filter(|_| *scope != RestartScope::Job)
 }
 
-/// Determines the situations of all replicas of a job.
-pub(super) fn survey<'a>(job: &'a ValidJob<'a>, status: &JobStatus, observed: &'a Observed) -> Survey<'a> {
+/// Determines the situations of all replicas of a job, and its times.
+pub(super) fn survey<'a>(facts: &Facts<'a>, status: &JobStatus, waits: bool) -> Survey<'a> {
+    let Facts { job, observed, .. } = *facts;
     let roles = observe_roles(job, status, observed);
+    let has_begun = !may_wait_for_first_turn(job, status);
+    let waits_for_first_turn = waits && !has_begun && observed.pods.is_empty();
+    let start = status.start_time.as_ref().map(|start| start.0);
+    // Programs that read the status regard a job without a start time as lost after a minute. The start time is reset when
+    // the queue admits the job, so that the wait does not count against its deadline.
+    let start = start.filter(|_| has_begun || waits_for_first_turn);
+    let start = start.unwrap_or(facts.now);
     Survey {
         states: states_of(job, &roles, observed),
         in_place: restarts_in_place(job, status, &roles),
         roles,
+        waits,
+        attempt: recovery::attempt_of_job(&status.recovery),
+        start,
+        deadline: facts.deadline(start).filter(|_| !waits_for_first_turn),
     }
+}
+
+/// Returns true if the status is that of a job which may never have been admitted by a queue: no replicas are counted, and
+/// it was not resumed.
+fn may_wait_for_first_turn(job: &ValidJob<'_>, status: &JobStatus) -> bool {
+    let is_queued = job.topology.settings.gang_scheduler == Some(GangScheduler::Volcano);
+    let was_suspended = status.condition(ConditionType::Suspended).is_some();
+    is_queued && !was_suspended && status.replica_statuses.is_empty()
 }
 
 /// Returns the states of all replicas of a job in the form that success rules use.

@@ -1,63 +1,57 @@
 //! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
-use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{ConditionStatus, ConditionType, JobStatus, ReplicaStatus};
 use crate::job::Milestone;
 
-use super::draft::Draft;
-use super::objects;
-use super::reasons;
-use super::types::{ChildKind, Deletion};
-use super::{recovery, resize};
+use super::facts::Facts;
+use super::next_status::NextStatus;
+use super::types::{ChildKind, Deletion, Plan};
+use super::{objects, reasons, recovery};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
-pub(super) fn suspend(draft: &mut Draft<'_>) {
-    draft.mark_created();
-    recovery::forget_progress(&mut draft.status.recovery);
-    draft.status.recovery.backoff.clear();
-    count_what_is_left(draft);
-    if draft.status.is(ConditionType::Running) {
-        draft.set(
-            ConditionType::Running,
-            ConditionStatus::False,
-            reasons::SUSPENDED,
-            &Milestone::Suspended,
-        );
+pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextStatus<'a>, Plan) {
+    let milestone = Milestone::Suspended;
+    let mut next = NextStatus::new(facts, status, false);
+    next.mark_created();
+    recovery::forget_progress(&mut next.status.recovery);
+    next.status.recovery.backoff.clear();
+    count_what_is_left(&mut next.status.replica_statuses, facts);
+    if next.status.is(ConditionType::Running) {
+        let (type_, ends) = (ConditionType::Running, ConditionStatus::False);
+        next.set(type_, ends, reasons::SUSPENDED, &milestone);
     }
-    if draft.set(
-        ConditionType::Suspended,
-        ConditionStatus::True,
-        reasons::SUSPENDED,
-        &Milestone::Suspended,
-    ) {
-        let message = draft.job.job.message(&Milestone::Suspended);
-        draft.event(false, reasons::SUSPENDED, message);
+    let (type_, holds) = (ConditionType::Suspended, ConditionStatus::True);
+    if next.set(type_, holds, reasons::SUSPENDED, &milestone) {
+        next.announce(false, reasons::SUSPENDED, &milestone, None);
         // The condition is stored first. If the job is resumed before its pods are gone, their end is then no failure.
-        return;
+        return (next, Plan::default());
     }
-    let pods = draft.observed.pods.values().filter(|p| !p.deleting);
-    draft
-        .plan
-        .delete
-        .extend(pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid)));
-    let services = draft.observed.services.values().filter(|s| !s.deleting);
-    draft
-        .plan
-        .delete
-        .extend(services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid)));
-    objects::end(draft);
+    let pods = facts.observed.pods.values().filter(|p| !p.deleting);
+    let pods = pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid));
+    let services = facts.observed.services.values().filter(|s| !s.deleting);
+    let services = services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid));
+    let children = Plan {
+        delete: pods.chain(services).collect(),
+        ..Plan::default()
+    };
+    let actions = children.and(objects::end(facts, &next.status));
+    (next, actions)
 }
 
 /// Counts the pods that have not ended as active. A queue gives their capacity to another job once no replica is active.
-fn count_what_is_left(draft: &mut Draft<'_>) {
-    let counts = &mut draft.status.replica_statuses;
+fn count_what_is_left(counts: &mut BTreeMap<String, ReplicaStatus>, facts: &Facts<'_>) {
     for count in counts.values_mut() {
         *count = ReplicaStatus {
             selector: count.selector.take(),
             ..ReplicaStatus::default()
         };
     }
-    let roles = &draft.job.topology.roles;
-    for pod in draft.observed.pods.values().filter(|pod| !pod.is_terminal()) {
+    let roles = &facts.job.topology.roles;
+    for pod in facts.observed.pods.values().filter(|pod| !pod.is_terminal()) {
         // Pods of a role that was removed from the spec count, too.
         let role = roles
             .iter()
@@ -69,31 +63,22 @@ fn count_what_is_left(draft: &mut Draft<'_>) {
     }
 }
 
-/// Resumes a suspended job with a new start time. Returns false if the job is not suspended. The status is stored before
-/// anything is created, so that the next plan distinguishes new pods from old ones.
-pub(super) fn resume(draft: &mut Draft<'_>) -> bool {
-    if !draft.status.is(ConditionType::Suspended) {
-        return false;
-    }
-    draft.set(
-        ConditionType::Suspended,
-        ConditionStatus::False,
-        reasons::RESUMED,
-        &Milestone::Resumed,
-    );
+/// Resumes a suspended job with a new start time. The status is stored before anything is created, so that the next plan
+/// distinguishes new pods from old ones.
+pub(super) fn resumed<'a>(facts: &'a Facts<'a>, status: JobStatus) -> NextStatus<'a> {
+    let mut next = NextStatus::new(facts, status, false);
+    let (type_, ends) = (ConditionType::Suspended, ConditionStatus::False);
+    next.set(type_, ends, reasons::RESUMED, &Milestone::Resumed);
     // Clients show the last condition as the state of the job, so Suspended must not be the last one.
-    let status = &mut draft.status;
-    status
-        .conditions
-        .sort_by_key(|c| c.status == ConditionStatus::True);
-    draft.start_clock();
-    resize::record(draft);
-    let message = draft.job.job.message(&Milestone::Resumed);
-    draft.event(false, reasons::RESUMED, message);
-    if !draft.observed.pods.is_empty() || !draft.observed.removed.is_empty() {
+    let conditions = &mut next.status.conditions;
+    conditions.sort_by_key(|c| c.status == ConditionStatus::True);
+    next.status.start_time = Some(Time(facts.now));
+    next.record_sizes();
+    next.announce(false, reasons::RESUMED, &Milestone::Resumed, None);
+    if !facts.observed.pods.is_empty() || !facts.observed.removed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
-        draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);
+        next.status.recovery.job = recovery::later(next.status.recovery.job, 1);
     }
-    draft.count_pending_as_active();
-    true
+    next.count_pending_as_active();
+    next
 }

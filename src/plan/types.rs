@@ -214,6 +214,55 @@ impl Plan {
         });
     }
 
+    /// Returns a plan that only reconciles at `at`.
+    pub(super) fn wait(at: Timestamp, why: &'static str) -> Self {
+        Self {
+            requeue: Some(Requeue { at, why }),
+            ..Self::default()
+        }
+    }
+
+    /// Returns a plan that only adds a notice.
+    pub(super) fn notice(reason: &str, message: String) -> Self {
+        Self::notices(reason, message, 1)
+    }
+
+    /// Returns a plan that only adds a notice about the first of several pods with the same problem.
+    pub(super) fn notices(reason: &str, mut message: String, pods: usize) -> Self {
+        message += &match pods {
+            0 | 1 => String::new(),
+            2 => "; another pod has the same problem".to_owned(),
+            _ => format!("; {} other pods have the same problem", pods - 1),
+        };
+        let notice = PlannedEvent {
+            warning: true,
+            reason: reason.to_owned(),
+            message,
+        };
+        Self {
+            notices: vec![notice],
+            ..Self::default()
+        }
+    }
+
+    /// Returns a plan with the actions of both. The status and the events are those of this one.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.create_objects.extend(other.create_objects);
+        self.unread.extend(other.unread);
+        self.patch_objects.extend(other.patch_objects);
+        self.create_services.extend(other.create_services);
+        self.create_pods.extend(other.create_pods);
+        self.delete.extend(other.delete);
+        self.dangling.extend(other.dangling);
+        self.notices.extend(other.notices);
+        self.delete_job |= other.delete_job;
+        self.waits_for_capacity |= other.waits_for_capacity;
+        if let Some(Requeue { at, why }) = other.requeue {
+            self.requeue_at(at, why);
+        }
+        self
+    }
+
     /// Plans a reconcile at `at`, unless an earlier one is planned.
     pub(super) fn requeue_at(&mut self, at: Timestamp, why: &'static str) {
         if self.requeue.as_ref().is_none_or(|requeue| at < requeue.at) {

@@ -11,13 +11,12 @@ use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery, RestartScope
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role};
 use crate::validate::{Policy, ValidJob};
 
-use super::draft::Draft;
+use super::facts::Facts;
 use super::failure::{Consequence, Failure, FailureCause};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
-use super::reasons;
-use super::recovery;
 use super::survey::{self, ObservedReplica, ObservedRole, Situation, Survey};
+use super::{reasons, recovery, resize};
 
 /// The decision about an active job.
 #[derive(Debug)]
@@ -35,9 +34,17 @@ pub(super) enum JobVerdict<'s, 'a> {
     FailsAt(Timestamp),
     /// The job continues after these restarts.
     Restarts(Restarts<'s, 'a>),
+    /// The whole job restarts, because its pods were created for other numbers of replicas than the spec has.
+    Resizes {
+        change: String,
+        /// The latest attempt of the pods.
+        ahead: u32,
+    },
     GoesOn {
         /// True if the replicas that decide the job's state run.
         running: bool,
+        /// True if the numbers of replicas have changed before any pod was created.
+        is_resized: bool,
     },
 }
 
@@ -76,35 +83,39 @@ pub(super) enum RestartLimit {
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
 /// success over the deadline, and the deadline over the backoff limit.
-pub(super) fn judge<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> JobVerdict<'s, 'a> {
-    let (job, status) = (draft.job, &draft.status);
+pub(super) fn judge<'s, 'a>(
+    facts: &Facts<'_>,
+    status: &JobStatus,
+    survey: &'s Survey<'a>,
+) -> JobVerdict<'s, 'a> {
+    let job = facts.job;
     let mut failed = failures(job, &status.recovery, survey);
     let stopping = stopping(survey);
     mark_secondary_failures(&mut failed, &stopping);
     let outcome = outcome(job, &survey.states, &failed);
     if let Some(first) = first(failed.iter().filter(|f| f.consequence != Consequence::Restart)) {
         let period = job.policy.failure_grace_period;
-        return match failure_grace_ends_at(survey, first, period, draft.exact_now) {
+        return match failure_grace_ends_at(survey, first, period, facts.exact_now) {
             Some(at) => JobVerdict::FailsAt(at),
             None => final_failure(job.policy.backoff_limit, &failed, first),
         };
     }
     if outcome == Outcome::Succeeded {
-        return match success_grace_ends_at(survey, job.policy.success_grace_period, draft.exact_now) {
+        return match success_grace_ends_at(survey, job.policy.success_grace_period, facts.exact_now) {
             Some(at) => JobVerdict::SucceedsAt(at),
             None => JobVerdict::Succeeded,
         };
     }
-    if draft.deadline().is_some_and(|at| at <= draft.now) {
+    if survey.deadline.is_some_and(|at| at <= facts.now) {
         return JobVerdict::Failed {
             milestone: Milestone::Deadline,
-            record: Box::new(out_of_time(survey, job.policy.active_deadline_seconds, draft.now)),
+            record: Box::new(out_of_time(survey, job.policy.active_deadline_seconds, facts.now)),
             limit: None,
         };
     }
     let root_cause = root_cause(&failed, &stopping);
     let scopes = restart_scopes(&failed);
-    let exceeded = exceeded_limit(&job.policy, status, survey, &scopes, draft.now);
+    let exceeded = exceeded_limit(&job.policy, status, survey, &scopes, facts.now);
     if let Some(limit) = exceeded.or_else(|| exceeded_retries(job, &status.recovery, survey, &scopes)) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         let root_cause = root_cause.or_else(|| latest_restart_in_place(survey));
@@ -115,11 +126,24 @@ pub(super) fn judge<'s, 'a>(draft: &Draft<'_>, survey: &'s Survey<'a>) -> JobVer
         };
     }
     if failed.is_empty() {
-        return JobVerdict::GoesOn {
-            running: outcome == Outcome::Running,
-        };
+        return goes_on(facts, status, outcome == Outcome::Running);
     }
     JobVerdict::Restarts(Restarts { root_cause, scopes })
+}
+
+/// Returns the verdict for a job without failures that are not tolerated.
+fn goes_on<'s, 'a>(facts: &Facts<'_>, status: &JobStatus, running: bool) -> JobVerdict<'s, 'a> {
+    let edited_first = || resize::may_differ_from_first(facts.job, facts.stored);
+    let edited_first = || edited_first().then(|| "an edit at its start".to_owned());
+    let change = resize::change(facts.job, status).or_else(edited_first);
+    let attempts = facts.observed.pods.values().map(|pod| pod.attempt);
+    match (change, attempts.max()) {
+        (Some(change), Some(ahead)) => JobVerdict::Resizes { change, ahead },
+        (change, _) => JobVerdict::GoesOn {
+            running,
+            is_resized: change.is_some(),
+        },
+    }
 }
 
 /// Returns the failures that are not tolerated.

@@ -6,13 +6,15 @@ mod waiting;
 
 use jiff::SignedDuration;
 
-use crate::api::labels;
-use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role};
+use crate::api::{JobStatus, labels};
+use crate::job::{GangScheduler, JobObject, ReplicaState, Role};
 use crate::render::gang::{Members, pod_group};
 
-use super::draft::Draft;
+use super::facts::Facts;
 use super::observed::{ObjectRecord, Phase, PodRecord};
 use super::recovery;
+use super::survey::{ObservedReplica, Situation, Survey};
+use super::types::Plan;
 
 pub(super) use waiting::{notices, speaks_for};
 
@@ -25,45 +27,38 @@ const MAX_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(300);
 /// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods: the
 /// admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
 /// for them, because a restored backup has brought it back.
-pub(super) fn group(draft: &Draft<'_>, replicas: &Replicas<'_>) -> Option<JobObject> {
-    let job = draft.job;
+pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>) -> Option<JobObject> {
+    let job = facts.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
-    let there = record(draft, scheduler);
-    let is_earlier = there.is_some_and(|there| is_of_an_earlier_attempt(draft, scheduler, there));
-    if is_earlier && draft.observed.pods.is_empty() {
+    let there = record(facts, scheduler);
+    let is_earlier = there.is_some_and(|there| is_of_an_earlier_attempt(survey.attempt, scheduler, there));
+    if is_earlier && facts.observed.pods.is_empty() {
         return None;
     }
     let mut members = Members::all(job, scheduler);
     let is_due = |role: &Role<'_>| {
         let first = job.job.starts_after(&job.topology, role);
-        let first = replicas
-            .roles()
-            .iter()
-            .filter(|r| first.contains(&r.role.class()));
+        let roles = survey.states.roles().iter();
+        let first = roles.filter(|r| first.contains(&r.role.class()));
         let must_be_ready = role.definition.waits_for_readiness;
         let mut states = first.flat_map(|role| &role.states);
         states.all(|state| has_started(*state, must_be_ready))
     };
-    let pod_of = |host: &str| draft.observed.pods.get(host).map(|pod| &**pod);
     for of_role in &mut members {
-        let states = replicas
-            .role(of_role.role.name())
-            .into_iter()
-            .flat_map(|r| &r.states);
+        let name = of_role.role.name();
+        let roles = survey.roles.iter().filter(|r| r.role.name() == name);
+        let replicas = roles.flat_map(|r| &r.replicas);
+        let states = survey.states.role(name).into_iter().flat_map(|r| &r.states);
         let has_ended =
             |state: &ReplicaState| matches!(state, ReplicaState::Succeeded | ReplicaState::Failed);
-        let left = of_role
-            .role
-            .all()
-            .zip(states)
-            .filter(|(_, state)| !has_ended(state));
+        let left = replicas.zip(states).filter(|(_, state)| !has_ended(state));
         (of_role.present, of_role.asking, of_role.later) = (0, 0, 0);
         for (replica, state) in left {
             if *state == ReplicaState::Absent && !is_due(of_role.role) {
                 of_role.later += 1;
             } else {
                 of_role.present += 1;
-                of_role.asking += u32::from(!pod_of(&replica.pod_name()).is_some_and(is_bound));
+                of_role.asking += u32::from(!replica.pod.is_some_and(is_bound));
             }
         }
     }
@@ -73,40 +68,37 @@ pub(super) fn group(draft: &Draft<'_>, replicas: &Replicas<'_>) -> Option<JobObj
         members.iter_mut().for_each(|m| m.asking = m.present);
     }
     let there = there.map(|there| &there.content);
-    let mut group = pod_group(job, scheduler, &members, attempt(draft), there);
-    if is_earlier && has_pods_of_this_attempt(draft) {
+    let mut group = pod_group(job, scheduler, &members, survey.attempt, there);
+    if is_earlier && survey.replicas().any(has_pod_of_this_attempt) {
         let annotations = group.metadata.annotations.get_or_insert_default();
-        annotations.insert(labels::RESTART_ATTEMPT.to_owned(), attempt(draft).to_string());
+        annotations.insert(labels::RESTART_ATTEMPT.to_owned(), survey.attempt.to_string());
     }
     Some(group)
 }
 
 /// Returns true if a pod exists that was created since the latest restart, has not ended and is not being deleted.
-fn has_pods_of_this_attempt(draft: &Draft<'_>) -> bool {
-    draft.job.topology.all().any(|replica| {
-        let pod = draft.observed.pods.get(&replica.pod_name());
-        let attempt = recovery::attempt(&draft.status.recovery, &replica);
-        pod.is_some_and(|pod| {
-            !pod.deleting && !pod.is_terminal() && !recovery::is_outdated(pod.attempt, attempt)
-        })
-    })
+fn has_pod_of_this_attempt(replica: &ObservedReplica<'_>) -> bool {
+    let is_outdated = matches!(replica.situation, Situation::Outdated);
+    let stays = |pod: &PodRecord| !pod.deleting && !pod.is_terminal() && !is_outdated;
+    replica.pod.is_some_and(stays)
 }
 
 /// Returns true if pods must not be created before the scheduler admits the group. Once some pods exist, missing pods
 /// are created immediately, because an incomplete group must not wait for capacity that its own pods hold.
-pub(super) fn waits(draft: &Draft<'_>) -> bool {
-    let Some(scheduler @ GangScheduler::Volcano) = &draft.job.topology.settings.gang_scheduler else {
+pub(super) fn waits(facts: &Facts<'_>, status: &JobStatus) -> bool {
+    let topology = &facts.job.topology;
+    let Some(scheduler @ GangScheduler::Volcano) = &topology.settings.gang_scheduler else {
         return false;
     };
-    let topology = &draft.job.topology;
     let stays =
         |pod: &PodRecord| !pod.deleting && !pod.is_terminal() && topology.has_replica_named(&pod.name);
-    if draft.observed.pods.values().any(|pod| stays(pod)) {
+    if facts.observed.pods.values().any(|pod| stays(pod)) {
         return false;
     }
-    let is_let_in = record(draft, scheduler).is_some_and(|group| {
+    let attempt = recovery::attempt_of_job(&status.recovery);
+    let is_let_in = record(facts, scheduler).is_some_and(|group| {
         !group.deleting
-            && !is_of_an_earlier_attempt(draft, scheduler, group)
+            && !is_of_an_earlier_attempt(attempt, scheduler, group)
             && phase(group).is_some_and(|phase| phase != "Pending")
     });
     !is_let_in
@@ -115,18 +107,25 @@ pub(super) fn waits(draft: &Draft<'_>) -> bool {
 /// Makes the scheduler retry pods that have no node, by an annotation on their group. The annotation is written when
 /// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
 /// at the last write, at most five minutes. Volcano retries by itself.
-pub(super) fn nudge_scheduler(draft: &mut Draft<'_>, group: Option<&mut JobObject>) {
-    let Some(scheduler @ GangScheduler::Coscheduling(_)) = &draft.job.topology.settings.gang_scheduler else {
-        return;
+pub(super) fn nudge_scheduler(facts: &Facts<'_>, group: Option<&mut JobObject>) -> Plan {
+    let Facts {
+        job,
+        observed,
+        exact_now,
+        ..
+    } = *facts;
+    let mut plan = Plan::default();
+    let Some(scheduler @ GangScheduler::Coscheduling(_)) = &job.topology.settings.gang_scheduler else {
+        return plan;
     };
-    let (Some(group), Some(there)) = (group, record(draft, scheduler)) else {
-        return;
+    let (Some(group), Some(there)) = (group, record(facts, scheduler)) else {
+        return plan;
     };
-    let pods = draft.observed.pods.values().filter(|pod| !pod.deleting);
+    let pods = observed.pods.values().filter(|pod| !pod.deleting);
     let Some(since) = pods.filter_map(|pod| pod.has_no_node_since()).min() else {
-        return;
+        return plan;
     };
-    draft.plan.waits_for_capacity = true;
+    plan.waits_for_capacity = true;
     let annotations = &there.annotations;
     let last_nudge = annotations.get(labels::CAPACITY_FREED_AT);
     let last_nudge = last_nudge.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
@@ -137,7 +136,7 @@ pub(super) fn nudge_scheduler(draft: &mut Draft<'_>, group: Option<&mut JobObjec
     let pause = last_nudge
         .duration_since(since)
         .clamp(MIN_NUDGE_INTERVAL, MAX_NUDGE_INTERVAL);
-    let left_at = draft.observed.capacity_freed_at.filter(|left| *left > last_nudge);
+    let left_at = observed.capacity_freed_at.filter(|left| *left > last_nudge);
     let due = match left_at {
         Some(left) => last_nudge
             .checked_add(MIN_NUDGE_INTERVAL)
@@ -145,17 +144,18 @@ pub(super) fn nudge_scheduler(draft: &mut Draft<'_>, group: Option<&mut JobObjec
         None => last_nudge.checked_add(pause),
     };
     match due {
-        Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for capacity"),
+        Ok(due) if due > exact_now => plan.requeue_at(due, "pods of a gang wait for capacity"),
         _ => {
-            let note = (labels::CAPACITY_FREED_AT.to_owned(), draft.exact_now.to_string());
+            let note = (labels::CAPACITY_FREED_AT.to_owned(), exact_now.to_string());
             group.metadata.annotations.get_or_insert_default().extend([note]);
         }
     }
+    plan
 }
 
-fn record<'d>(draft: &Draft<'d>, scheduler: &GangScheduler) -> Option<&'d ObjectRecord> {
-    let groups = draft.observed.objects.get(&scheduler.pod_group())?;
-    groups.get(draft.job.topology.job).map(|group| &**group)
+fn record<'a>(facts: &Facts<'a>, scheduler: &GangScheduler) -> Option<&'a ObjectRecord> {
+    let groups = facts.observed.objects.get(&scheduler.pod_group())?;
+    groups.get(facts.job.topology.job).map(|group| &**group)
 }
 
 /// Returns the phase that the scheduler has set, if any.
@@ -181,16 +181,11 @@ fn is_bound(pod: &PodRecord) -> bool {
     }
 }
 
-/// Returns the number of restarts of the whole job.
-fn attempt(draft: &Draft<'_>) -> u32 {
-    u32::try_from(draft.status.recovery.job).unwrap_or(0)
-}
-
 /// Returns true if the group was made for an attempt before the latest restart of the whole job. Volcano admits a
 /// group once, so recreated pods need a new group. Coscheduling looks only at the pods, so its groups are never
 /// outdated.
-fn is_of_an_earlier_attempt(draft: &Draft<'_>, scheduler: &GangScheduler, group: &ObjectRecord) -> bool {
+fn is_of_an_earlier_attempt(attempt: u32, scheduler: &GangScheduler, group: &ObjectRecord) -> bool {
     let made_for = group.annotations.get(labels::RESTART_ATTEMPT);
     let made_for = made_for.and_then(|attempt| attempt.parse().ok()).unwrap_or(0u32);
-    *scheduler == GangScheduler::Volcano && made_for < attempt(draft)
+    *scheduler == GangScheduler::Volcano && made_for < attempt
 }

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::job::{GangScheduler, Role};
-use crate::plan::draft::Draft;
-use crate::plan::notices::starts;
-use crate::plan::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
+use crate::plan::facts::Facts;
+use crate::plan::observed::{ObjectRecord, UNSCHEDULABLE};
 use crate::plan::reasons;
-use crate::plan::types::PlannedEvent;
+use crate::plan::survey::Survey;
+use crate::plan::types::Plan;
 
 use super::{is_bound, is_of_an_earlier_attempt, phase, record};
 
@@ -21,8 +21,7 @@ const MAX_SCHEDULER_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Returns true if the notice about the group covers this reason of a waiting pod. A scheduler with coscheduling
 /// first reports of each pod only that the others are missing.
-pub(in crate::plan) fn speaks_for(draft: &Draft<'_>, role: &Role<'_>, reason: &str) -> bool {
-    let scheduler = &draft.job.topology.settings.gang_scheduler;
+pub(in crate::plan) fn speaks_for(scheduler: Option<&GangScheduler>, role: &Role<'_>, reason: &str) -> bool {
     let is_member = |scheduler: &GangScheduler| scheduler.binds(role.template().spec.as_ref());
     match scheduler {
         Some(scheduler @ GangScheduler::Coscheduling(_)) => reason == UNSCHEDULABLE && is_member(scheduler),
@@ -31,64 +30,56 @@ pub(in crate::plan) fn speaks_for(draft: &Draft<'_>, role: &Role<'_>, reason: &s
 }
 
 /// Adds the notices about pods that wait for a scheduler.
-pub(in crate::plan) fn notices(draft: &mut Draft<'_>) {
-    let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
-        return without_gangs(draft);
+pub(in crate::plan) fn notices(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
+    let topology = &facts.job.topology;
+    let Some(scheduler) = &topology.settings.gang_scheduler else {
+        return without_gangs(facts);
     };
-    let mut roles = draft.job.topology.roles.iter().filter(|role| role.replicas > 0);
-    if roles.any(|role| !scheduler.binds(role.template().spec.as_ref())) && starts(draft) {
+    let mut roles = topology.roles.iter().filter(|role| role.replicas > 0);
+    let is_foreign = |role: &Role<'_>| !scheduler.binds(role.template().spec.as_ref());
+    let mut plan = Plan::default();
+    if roles.any(is_foreign) && survey.is_starting() {
         let why =
             "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten";
-        warn(draft, reasons::SET_POD_TEMPLATE_SCHEDULER_NAME, why.to_owned());
+        plan = Plan::notice(reasons::SET_POD_TEMPLATE_SCHEDULER_NAME, why.to_owned());
     }
-    let Some(group) = record(draft, scheduler).filter(|group| !group.deleting) else {
-        return;
+    let Some(group) = record(facts, scheduler).filter(|group| !group.deleting) else {
+        return plan;
     };
-    let message = match scheduler {
-        GangScheduler::Volcano if is_of_an_earlier_attempt(draft, scheduler, group) => None,
-        GangScheduler::Volcano => is_not_let_in(draft, group),
-        GangScheduler::Coscheduling(_) => has_no_nodes(draft, scheduler, group),
-    };
-    if let Some(message) = message {
-        warn(draft, reasons::POD_GROUP_WAITS, message);
-    }
+    plan.and(match scheduler {
+        GangScheduler::Volcano if is_of_an_earlier_attempt(survey.attempt, scheduler, group) => {
+            Plan::default()
+        }
+        GangScheduler::Volcano => is_not_let_in(facts, survey.waits, group),
+        GangScheduler::Coscheduling(_) => has_no_nodes(scheduler, survey, group, facts.now),
+    })
 }
 
-fn warn(draft: &mut Draft<'_>, reason: &str, message: String) {
-    draft.plan.notices.push(PlannedEvent {
-        warning: true,
-        reason: reason.to_owned(),
-        message,
-    });
-}
-
-/// Returns true if a state that began at `since` has lasted for `long`. If not, plans a reconcile for when it has.
-fn has_lasted(draft: &mut Draft<'_>, since: Timestamp, long: SignedDuration, why: &'static str) -> bool {
-    let due = since.checked_add(long).ok().filter(|due| *due > draft.now);
-    if let Some(due) = due {
-        draft.plan.requeue_at(due, why);
-    }
-    due.is_none()
+/// Returns the plan until a state that began at `since` has lasted for `long`, or None if it has.
+fn until_lasted(now: Timestamp, since: Timestamp, long: SignedDuration, why: &'static str) -> Option<Plan> {
+    let due = since.checked_add(long).ok().filter(|due| *due > now)?;
+    Some(Plan::wait(due, why))
 }
 
 /// Returns why Volcano does not admit the group, or has no nodes for existing pods. The condition of a group remains
 /// after its admission, so its phase decides.
-fn is_not_let_in(draft: &mut Draft<'_>, group: &ObjectRecord) -> Option<String> {
-    let mut pods = draft.observed.pods.values();
-    if !draft.waits && pods.all(|pod| pod.deleting || pod.is_terminal() || is_bound(pod)) {
-        return None;
+fn is_not_let_in(facts: &Facts<'_>, waits: bool, group: &ObjectRecord) -> Plan {
+    let mut pods = facts.observed.pods.values();
+    if !waits && pods.all(|pod| pod.deleting || pod.is_terminal() || is_bound(pod)) {
+        return Plan::default();
     }
     let name = &group.name;
     let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
     match phase(group) {
         None => {
             let why = "a PodGroup that no scheduler has processed";
-            let is_old = group
-                .created
-                .is_none_or(|since| has_lasted(draft, since, MAX_SCHEDULER_DELAY, why));
-            is_old.then(|| format!(
-                "no scheduler has processed PodGroup {name}; check that the queue {queue} exists and that Volcano runs"
-            ))
+            let lasts = |since| until_lasted(facts.now, since, MAX_SCHEDULER_DELAY, why);
+            group.created.and_then(lasts).unwrap_or_else(|| {
+                let message = format!(
+                    "no scheduler has processed PodGroup {name}; check that the queue {queue} exists and that Volcano runs"
+                );
+                Plan::notice(reasons::POD_GROUP_WAITS, message)
+            })
         }
         Some("Pending") => {
             let conditions = group.content["status"]["conditions"].as_array().into_iter();
@@ -97,56 +88,56 @@ fn is_not_let_in(draft: &mut Draft<'_>, group: &ObjectRecord) -> Option<String> 
                 .flatten()
                 .rfind(is_so)
                 .and_then(|c| c["message"].as_str());
-            let says = match (why, group.created) {
+            let why = match (why, group.created) {
                 (Some(why), _) => format!("Volcano reports: {why}"),
-                (None, Some(since))
-                    if has_lasted(draft, since, MAX_SCHEDULER_DELAY, "a PodGroup that waits") =>
-                {
+                (None, None) => return Plan::default(),
+                (None, Some(since)) => {
+                    let why = "a PodGroup that waits";
+                    if let Some(wait) = until_lasted(facts.now, since, MAX_SCHEDULER_DELAY, why) {
+                        return wait;
+                    }
                     // From 1.12 on, Volcano sets the condition only for a group with pods.
                     "Volcano reports no reason in its status; see the events of the PodGroup, and the state of the \
                      queue"
                         .to_owned()
                 }
-                (None, _) => return None,
             };
             let demand = demand(group);
-            Some(format!(
-                "PodGroup {name} waits in queue {queue} for {demand}; {says}"
-            ))
+            let message = format!("PodGroup {name} waits in queue {queue} for {demand}; {why}");
+            Plan::notice(reasons::POD_GROUP_WAITS, message)
         }
-        Some(_) => None,
+        Some(_) => Plan::default(),
     }
 }
 
 /// Returns why a scheduler with coscheduling has no nodes for pods of the group.
-fn has_no_nodes(draft: &mut Draft<'_>, scheduler: &GangScheduler, group: &ObjectRecord) -> Option<String> {
-    let roles = draft.job.topology.roles.iter();
-    let members = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
-    let pods = members
-        .flat_map(Role::all)
-        .filter_map(|replica| draft.observed.pods.get(&replica.pod_name()));
-    let pods: Vec<&PodRecord> = pods
-        .map(|pod| &**pod)
-        .filter(|pod| !pod.deleting && !pod.is_terminal())
-        .collect();
+fn has_no_nodes(
+    scheduler: &GangScheduler,
+    survey: &Survey<'_>,
+    group: &ObjectRecord,
+    now: Timestamp,
+) -> Plan {
+    let roles = survey.roles.iter();
+    let members = roles.filter(|r| scheduler.binds(r.role.template().spec.as_ref()));
+    let pods = members.flat_map(|r| &r.replicas).filter_map(|r| r.pod);
+    let pods: Vec<_> = pods.filter(|pod| !pod.deleting && !pod.is_terminal()).collect();
     let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());
-    let since = without().filter_map(|pod| pod.has_no_node_since()).min()?;
-    if !has_lasted(
-        draft,
-        since,
-        MAX_SCHEDULER_DELAY,
-        "pods of a PodGroup without nodes",
-    ) {
-        return None;
+    let Some(since) = without().filter_map(|pod| pod.has_no_node_since()).min() else {
+        return Plan::default();
+    };
+    let why = "pods of a PodGroup without nodes";
+    if let Some(wait) = until_lasted(now, since, MAX_SCHEDULER_DELAY, why) {
+        return wait;
     }
     let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
     let why = words.next().map_or("", of_itself);
     let (name, demand) = (&group.name, demand(group));
     let (without, all) = (without().count(), pods.len());
-    Some(format!(
+    let message = format!(
         "PodGroup {name} waits for {demand}; {without} of {all} pods have no node; {} reports: {why}",
         scheduler.name()
-    ))
+    );
+    Plan::notice(reasons::POD_GROUP_WAITS, message)
 }
 
 /// Returns the resources that a group requests: `pods 3, cpu 3`.
@@ -171,15 +162,16 @@ fn of_itself(words: &str) -> &str {
 
 /// Adds a notice if a part of the pods has had no node for long while the others hold theirs. Without a gang
 /// scheduler, two jobs may each hold a part of the capacity that one of them needs.
-fn without_gangs(draft: &mut Draft<'_>) {
-    let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
+fn without_gangs(facts: &Facts<'_>) -> Plan {
+    let pods = || facts.observed.pods.values().filter(|pod| !pod.deleting);
     let holding = pods().filter(|pod| is_bound(pod)).count();
     let without: Vec<_> = pods().filter_map(|pod| pod.has_no_node_since()).collect();
     let Some(since) = without.iter().min().filter(|_| holding > 0) else {
-        return;
+        return Plan::default();
     };
-    if !has_lasted(draft, *since, MAX_PARTLY_SCHEDULED, "some pods without nodes") {
-        return;
+    let why = "some pods without nodes";
+    if let Some(wait) = until_lasted(facts.now, *since, MAX_PARTLY_SCHEDULED, why) {
+        return wait;
     }
     let (all, minutes) = (without.len() + holding, MAX_PARTLY_SCHEDULED.as_mins());
     let message = format!(
@@ -187,7 +179,7 @@ fn without_gangs(draft: &mut Draft<'_>) {
          queue starts all pods of a job or none",
         without.len()
     );
-    warn(draft, reasons::PARTLY_SCHEDULED, message);
+    Plan::notice(reasons::PARTLY_SCHEDULED, message)
 }
 
 #[cfg(test)]

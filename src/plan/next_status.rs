@@ -1,0 +1,308 @@
+//! The next status of a job: conditions, counts, and the events about them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::labels;
+use crate::api::{
+    CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, ReplicaStatus,
+};
+use crate::job::{Milestone, ReplicaState, Replicas, Role};
+use crate::render;
+
+use super::facts::Facts;
+use super::observed::{Phase, PodRecord};
+use super::pod_end::end_of;
+use super::types::{Plan, PlannedEvent, StatusChange};
+use super::{conditions, failure, reasons, resize, waiting};
+
+pub(super) struct NextStatus<'a> {
+    facts: &'a Facts<'a>,
+    pub(super) status: JobStatus,
+    /// True if the job waits in the queue of a gang scheduler.
+    waits: bool,
+    /// True if the status must be stored before any other action.
+    pub(super) stored_first: bool,
+    /// The number of ready replicas, once they are counted. In the status of a job in a queue, others count as active.
+    ready: Option<i32>,
+    events: Vec<PlannedEvent>,
+}
+
+impl<'a> NextStatus<'a> {
+    /// Begins with `status`, which is the stored status with corrections.
+    pub(super) fn new(facts: &'a Facts<'a>, status: JobStatus, waits: bool) -> Self {
+        Self {
+            facts,
+            status,
+            waits,
+            stored_first: false,
+            ready: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Sets a condition. Returns true if the status has changed.
+    pub(super) fn set(
+        &mut self,
+        type_: ConditionType,
+        value: ConditionStatus,
+        reason: &str,
+        milestone: &Milestone<'_>,
+    ) -> bool {
+        self.set_at(self.facts.now, type_, value, reason, milestone)
+    }
+
+    /// Sets a condition with the transition time `at`.
+    fn set_at(
+        &mut self,
+        at: Timestamp,
+        type_: ConditionType,
+        value: ConditionStatus,
+        reason: &str,
+        milestone: &Milestone<'_>,
+    ) -> bool {
+        let job = &self.facts.job.job;
+        let reason = format!("{}{reason}", job.kind());
+        conditions::set(
+            &mut self.status,
+            type_,
+            value,
+            &reason,
+            job.message(milestone),
+            at,
+        )
+    }
+
+    /// Adds the event about a milestone. `cause` is the part of its message that the condition does not have.
+    pub(super) fn announce(
+        &mut self,
+        warning: bool,
+        reason: &str,
+        milestone: &Milestone<'_>,
+        cause: Option<&str>,
+    ) {
+        let job = &self.facts.job.job;
+        let message = job.message(milestone);
+        self.events.push(PlannedEvent {
+            warning,
+            reason: format!("{}{reason}", job.kind()),
+            message: cause.map_or_else(|| message.clone(), |cause| format!("{message} ({cause})")),
+        });
+    }
+
+    /// Sets Created, with the creation time of the job.
+    pub(super) fn mark_created(&mut self) {
+        if self.status.condition(ConditionType::Created).is_none() {
+            let created = self.facts.job.job.meta().creation_timestamp.as_ref();
+            let created = created.map_or(self.facts.now, |time| time.0);
+            let (type_, holds) = (ConditionType::Created, ConditionStatus::True);
+            self.set_at(created, type_, holds, reasons::CREATED, &Milestone::Created);
+        }
+    }
+
+    pub(super) fn mark_running(&mut self) {
+        let (type_, holds) = (ConditionType::Running, ConditionStatus::True);
+        self.set(type_, holds, reasons::RUNNING, &Milestone::Running);
+    }
+
+    /// Sets Running unless the stored status has it. Returns true if it was set: clients wait for Running, so it must be
+    /// stored before the job may succeed.
+    pub(super) fn must_show_running(&mut self) -> bool {
+        let must = !self.facts.stored.is(ConditionType::Running);
+        if must {
+            self.mark_running();
+            self.stored_first = true;
+        }
+        must
+    }
+
+    /// Records the numbers of replicas for which pods are created from now on.
+    pub(super) fn record_sizes(&mut self) {
+        self.status.recovery.sizes = resize::sizes(&self.facts.job.topology);
+    }
+
+    pub(super) fn count(&mut self, states: &Replicas<'_>) {
+        let job = self.facts.job;
+        let framework = job.job.framework();
+        let counts = states.roles().iter().map(|role| {
+            let count = |state| i32::try_from(role.count(state)).unwrap_or(i32::MAX);
+            let status = ReplicaStatus {
+                active: i32::try_from(role.running()).unwrap_or(i32::MAX),
+                succeeded: count(ReplicaState::Succeeded),
+                failed: count(ReplicaState::Failed),
+                ready: framework
+                    .waits_for_readiness()
+                    .then(|| count(ReplicaState::Ready)),
+                selector: framework.scaled_role.map(|_| render::selector(job, role.role)),
+            };
+            (role.role.name().to_owned(), status)
+        });
+        self.status.replica_statuses = counts.collect();
+        self.ready = Some(self.counted_ready());
+    }
+
+    /// Returns the number of ready replicas by the counts of the status.
+    fn counted_ready(&self) -> i32 {
+        let of_role = |role: &ReplicaStatus| role.ready.unwrap_or(role.active);
+        let counts = self.status.replica_statuses.values().map(of_role);
+        counts.fold(0, i32::saturating_add)
+    }
+
+    /// For a job in a queue, counts all replicas that have not ended as active, also before their pods are created. The
+    /// queue reclaims capacity by suspending a job. If no replica is active, it gives the capacity to another job
+    /// immediately, before this operator has observed the suspension.
+    pub(super) fn count_pending_as_active(&mut self) {
+        let Facts { job, stored, .. } = self.facts;
+        if labels::queue(job.job.meta()).is_none() {
+            return;
+        }
+        for role in &job.topology.roles {
+            let counts = &mut self.status.replica_statuses;
+            let count = counts.entry(role.name().to_owned()).or_default();
+            let replicas = i32::try_from(role.replicas).unwrap_or(i32::MAX);
+            let ended = count.succeeded.saturating_add(count.failed);
+            count.active = replicas.saturating_sub(ended).max(0);
+        }
+        let is_active = |status: &JobStatus| status.replica_statuses.values().any(|role| role.active > 0);
+        self.stored_first |= is_active(&self.status) && !is_active(stored);
+    }
+
+    pub(super) fn succeed(&mut self) {
+        let (type_, holds, milestone) = (
+            ConditionType::Succeeded,
+            ConditionStatus::True,
+            Milestone::Succeeded,
+        );
+        self.set(type_, holds, reasons::SUCCEEDED, &milestone);
+        self.announce(false, reasons::SUCCEEDED, &milestone, None);
+        self.status.set_failure(None);
+        self.mark_ended();
+    }
+
+    /// Fails the job. `limit` describes the limit of restarts that the failure exceeded, if any.
+    pub(super) fn fail(&mut self, milestone: &Milestone<'_>, record: FailureRecord, limit: Option<&str>) {
+        let of_container = record.exit_code.map(|_| failure::describe(&record));
+        let record = match limit {
+            Some(limit) => failure::out_of_restarts(limit, record),
+            None => record,
+        };
+        let cause = of_container.unwrap_or_else(|| failure::describe(&record));
+        self.status.set_failure(Some(record));
+        let (type_, holds) = (ConditionType::Failed, ConditionStatus::True);
+        self.set(type_, holds, reasons::FAILED, milestone);
+        self.announce(true, reasons::FAILED, milestone, Some(&cause));
+        self.mark_ended();
+    }
+
+    fn mark_ended(&mut self) {
+        self.status.completion_time = Some(Time(self.facts.now));
+        self.settle_counts();
+    }
+
+    /// Sets the final counts. Replicas whose pods are about to be deleted are not active. In a job that has succeeded,
+    /// replicas that still run count as succeeded under any clean-up policy. The Go operator counts in the same way
+    /// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait until all replicas of a role have succeeded.
+    pub(super) fn settle_counts(&mut self) {
+        let Facts { job, observed, .. } = self.facts;
+        let succeeded = self.status.is(ConditionType::Succeeded);
+        let stop_running = self.must_stop_running();
+        let roles = &job.topology.roles;
+        for (name, count) in &mut self.status.replica_statuses {
+            let role = roles.iter().find(|role| role.name() == name.as_str());
+            let replicas = role.map_or(0, |role| i32::try_from(role.replicas).unwrap_or(i32::MAX));
+            if succeeded && count.active > 0 {
+                let most = replicas.saturating_sub(count.failed).max(count.succeeded);
+                count.succeeded = count.succeeded.saturating_add(count.active).min(most);
+            }
+            if succeeded || stop_running {
+                count.active = 0;
+                continue;
+            }
+            // A replica is active while its pod may run and its framework container has not ended.
+            let runs = |pod: &&Arc<PodRecord>| {
+                let is_of_role = |role: &&Role<'_>| role.may_have(&pod.name);
+                let goes_on = |role: &Role<'_>| end_of(pod, role).is_none();
+                let may_run = pod.phase == Phase::Running && !pod.deleting;
+                may_run && role.filter(is_of_role).is_some_and(goes_on)
+            };
+            let running = observed.pods.values().filter(runs).count();
+            // A pod in which a container was restarted runs, and its replica may be counted as failed.
+            let ended = count.succeeded.saturating_add(count.failed);
+            let most = replicas.saturating_sub(ended).max(0);
+            count.active = i32::try_from(running).unwrap_or(i32::MAX).min(most);
+        }
+    }
+
+    /// Returns true if running pods must be deleted: by the clean-up policy, or because the job exceeded a limit.
+    pub(super) fn must_stop_running(&self) -> bool {
+        let failure = self.status.failure.as_ref();
+        let limit = failure.is_some_and(|f| match f.reason.as_str() {
+            // A pod can fail for its own deadline with the same reason. The record of the job's deadline names no pod.
+            reasons::DEADLINE_EXCEEDED => f.pod.is_none(),
+            reason => reason == reasons::BACKOFF_LIMIT_EXCEEDED,
+        });
+        self.facts.job.policy.clean_pods != CleanPodPolicy::None
+            || (limit && self.status.is(ConditionType::Failed))
+    }
+
+    /// Returns the plan with this status, if it differs from the stored one, and these actions.
+    pub(super) fn with(mut self, actions: Plan) -> Plan {
+        let Facts {
+            job,
+            observed,
+            stored,
+            now,
+            ..
+        } = self.facts;
+        let is_active = !self.status.is_finished() && !job.policy.suspend;
+        let ready = match self.ready.filter(|_| is_active) {
+            Some(ready) => ready,
+            None => self.counted_ready(),
+        };
+        let runs = self.ready.unwrap_or(0) > 0;
+        let notices = actions.notices.iter().filter(|_| !runs);
+        let lacks_children = observed.pods.is_empty() || actions.creates() > 0;
+        let reason = waiting::reason(notices, &stored.waiting_reason, lacks_children);
+        let reason = if is_active { reason } else { String::new() };
+        self.status.set_waiting(reason, *now);
+        let mut change = None;
+        if self.status != **stored {
+            self.status.ready = format!("{ready}/{}", job.topology.total());
+            let news = self.status.with_counts_of(stored);
+            let urgent =
+                self.stored_first || news != **stored && (self.waits || !self.is_partial_start(&news));
+            change = Some(StatusChange {
+                status: self.status,
+                urgent,
+            });
+        }
+        Plan {
+            status: change,
+            events: self.events,
+            ..actions
+        }
+    }
+
+    /// Returns true if `next`, the next status without new counts, only adds that the job was created or begins to run, and
+    /// some replicas have not started. Most jobs run completely a moment later, so that one write is enough for both.
+    fn is_partial_start(&self, next: &JobStatus) -> bool {
+        let stored = self.facts.stored;
+        let begun = |role: &ReplicaStatus| i64::from(role.active) + i64::from(role.succeeded);
+        let begun: i64 = self.status.replica_statuses.values().map(begun).sum();
+        if begun >= i64::from(self.facts.job.topology.total()) {
+            return false;
+        }
+        let beginning = [ConditionType::Created, ConditionType::Running];
+        let begins = |c: &JobCondition| beginning.iter().any(|type_| c.type_ == type_.as_str());
+        if *stored == JobStatus::default() {
+            return next.conditions.iter().all(begins);
+        }
+        let runs = next.is(ConditionType::Running) && !stored.is(ConditionType::Running);
+        runs && JobStatus {
+            conditions: stored.conditions.clone(),
+            ..next.clone()
+        } == *stored
+    }
+}
