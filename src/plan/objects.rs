@@ -53,9 +53,8 @@ pub(super) fn without_job_objects<'o>(job: &ValidJob<'_>, observed: &'o Observed
 /// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
 pub(super) fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>) -> (Plan, bool) {
     let Facts { job, observed, .. } = facts;
-    let mut group = gang::group(facts, survey);
-    let mut plan = gang::nudge_scheduler(facts, group.as_mut());
-    let mut wanted: Vec<_> = group.into_iter().collect();
+    let (mut plan, nudge) = gang::nudge_scheduler(facts);
+    let mut wanted: Vec<_> = gang::group(facts, survey, nudge).into_iter().collect();
     let before_its_turn = wanted.len();
     wanted.extend(render::objects(job, &survey.states));
     let count = wanted.len();

@@ -18,10 +18,10 @@ use crate::validate::{ValidJob, framework_port};
 /// The service is headless unless other replicas dial this one and the job has stable addresses. Then it gets a
 /// cluster IP, which stays the same while pods are replaced. A service with a cluster IP needs a port.
 pub fn service(job: &ValidJob<'_>, replica: &Replica<'_>) -> Service {
+    let ports = named(ports_of(job, replica.role));
     // Labels of the kind may differ between versions of the spec, and a pod keeps the labels that it was created
     // with.
     let selector = super::own_labels(job, replica);
-    let ports = named(ports_of(job, replica.role));
     let has_address =
         job.policy.stable_address && !ports.is_empty() && job.job.is_dialed(&job.topology, replica);
     Service {
@@ -54,6 +54,7 @@ pub(crate) fn has_cluster_ip(service: &Service) -> bool {
 /// Unready pods are published as well, because a replica may not become ready before it has found the others.
 pub(super) fn common(job: &ValidJob<'_>, name: &str) -> Service {
     let roles = job.topology.roles.iter().filter(|role| role.replicas > 0);
+    let ports = named(roles.flat_map(|role| ports_of(job, role)));
     let labels: BTreeMap<_, _> = super::job_labels(job).into();
     Service {
         metadata: ObjectMeta {
@@ -67,7 +68,7 @@ pub(super) fn common(job: &ValidJob<'_>, name: &str) -> Service {
             cluster_ip: Some("None".to_owned()),
             publish_not_ready_addresses: Some(true),
             selector: Some(labels),
-            ports: Some(named(roles.flat_map(|role| ports_of(job, role)))).filter(|p| !p.is_empty()),
+            ports: Some(ports).filter(|ports| !ports.is_empty()),
             ..ServiceSpec::default()
         }),
         status: None,

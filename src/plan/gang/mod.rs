@@ -22,12 +22,14 @@ pub(super) use waiting::{notices, speaks_for};
 const MIN_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 const MAX_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(300);
 
+type Annotation = (String, String);
+
 /// Returns the wanted PodGroup of the job, or None without a gang scheduler.
 ///
 /// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods: the
 /// admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
-/// for them, because a restored backup has brought it back.
-pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>) -> Option<JobObject> {
+/// for them, because a restored backup has brought it back. `nudge` is the annotation that notifies the scheduler.
+pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annotation>) -> Option<JobObject> {
     let job = facts.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
     let there = record(facts, scheduler);
@@ -35,6 +37,7 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>) -> Option<JobObject>
     if is_earlier && facts.observed.pods.is_empty() {
         return None;
     }
+    let is_pending = there.and_then(phase) == Some("Pending");
     let mut members = Members::all(job, scheduler);
     let is_due = |role: &Role<'_>| {
         let first = job.job.starts_after(&job.topology, role);
@@ -64,14 +67,16 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>) -> Option<JobObject>
     }
     // A pending group with bound pods is admitted once there is capacity for its other pods. In every other phase the
     // numbers include all pods, so that they do not change with each pod.
-    if there.is_none_or(|there| phase(there) != Some("Pending")) {
+    if !is_pending {
         members.iter_mut().for_each(|m| m.asking = m.present);
     }
     let there = there.map(|there| &there.content);
     let mut group = pod_group(job, scheduler, &members, survey.attempt, there);
-    if is_earlier && survey.replicas().any(has_pod_of_this_attempt) {
+    let is_taken_over = is_earlier && survey.replicas().any(has_pod_of_this_attempt);
+    let attempt = || (labels::RESTART_ATTEMPT.to_owned(), survey.attempt.to_string());
+    for (key, value) in is_taken_over.then(attempt).into_iter().chain(nudge) {
         let annotations = group.metadata.annotations.get_or_insert_default();
-        annotations.insert(labels::RESTART_ATTEMPT.to_owned(), survey.attempt.to_string());
+        annotations.insert(key, value);
     }
     Some(group)
 }
@@ -104,28 +109,24 @@ pub(super) fn waits(facts: &Facts<'_>, status: &JobStatus) -> bool {
     !is_let_in
 }
 
-/// Makes the scheduler retry pods that have no node, by an annotation on their group. The annotation is written when
+/// Returns the annotation on the group that makes the scheduler retry pods that have no node, if it is due. The annotation is written when
 /// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
 /// at the last write, at most five minutes. Volcano retries by itself.
-pub(super) fn nudge_scheduler(facts: &Facts<'_>, group: Option<&mut JobObject>) -> Plan {
+pub(super) fn nudge_scheduler(facts: &Facts<'_>) -> (Plan, Option<Annotation>) {
     let Facts {
         job,
         observed,
         exact_now,
         ..
     } = *facts;
-    let mut plan = Plan::default();
-    let Some(scheduler @ GangScheduler::Coscheduling(_)) = &job.topology.settings.gang_scheduler else {
-        return plan;
-    };
-    let (Some(group), Some(there)) = (group, record(facts, scheduler)) else {
-        return plan;
-    };
+    let coscheduling = job.topology.settings.gang_scheduler.as_ref();
+    let coscheduling = coscheduling.filter(|s| matches!(s, GangScheduler::Coscheduling(_)));
+    let there = coscheduling.and_then(|scheduler| record(facts, scheduler));
     let pods = observed.pods.values().filter(|pod| !pod.deleting);
-    let Some(since) = pods.filter_map(|pod| pod.has_no_node_since()).min() else {
-        return plan;
+    let since = pods.filter_map(|pod| pod.has_no_node_since()).min();
+    let Some((there, since)) = there.zip(since) else {
+        return (Plan::default(), None);
     };
-    plan.waits_for_capacity = true;
     let annotations = &there.annotations;
     let last_nudge = annotations.get(labels::CAPACITY_FREED_AT);
     let last_nudge = last_nudge.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
@@ -143,14 +144,15 @@ pub(super) fn nudge_scheduler(facts: &Facts<'_>, group: Option<&mut JobObject>) 
             .map(|due| due.max(left)),
         None => last_nudge.checked_add(pause),
     };
-    match due {
-        Ok(due) if due > exact_now => plan.requeue_at(due, "pods of a gang wait for capacity"),
-        _ => {
-            let note = (labels::CAPACITY_FREED_AT.to_owned(), exact_now.to_string());
-            group.metadata.annotations.get_or_insert_default().extend([note]);
-        }
-    }
-    plan
+    let wait = due.ok().filter(|due| *due > exact_now);
+    let wait = wait.map(|due| Plan::wait(due, "pods of a gang wait for capacity"));
+    let nudge = || (labels::CAPACITY_FREED_AT.to_owned(), exact_now.to_string());
+    let nudge = wait.is_none().then(nudge);
+    let plan = Plan {
+        waits_for_capacity: true,
+        ..wait.unwrap_or_default()
+    };
+    (plan, nudge)
 }
 
 fn record<'a>(facts: &Facts<'a>, scheduler: &GangScheduler) -> Option<&'a ObjectRecord> {
