@@ -288,7 +288,7 @@ impl Replica<'_> {
     }
 }
 
-/// Returns `<prefix>-<index>`. A plan needs it seven times for each replica.
+/// Returns `<prefix>-<index>`. A plan needs it several times for each replica.
 fn numbered(prefix: &str, index: u32) -> String {
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(index);

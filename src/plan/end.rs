@@ -18,16 +18,18 @@ use super::{objects, relabel};
 
 /// Plans a finished job. Nothing is created, and the result never changes.
 pub(super) fn finished<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextStatus<'a>, Plan) {
-    let mut next = NextStatus::new(facts, status, false);
+    let mut next = NextStatus::new(facts, status);
     fill_completion_time(&mut next.status, facts.now);
     next.settle_counts();
-    let sidecars_end_at = sidecars_end_at(facts, &next.status);
+    let start = next.status.start_time.as_ref();
+    let deadline = start.and_then(|start| facts.deadline(start.0));
+    let sidecars_end_at = sidecars_end_at(facts, &next.status, deadline);
     let (clean_up, keeps_sidecars) = clean_up(facts, next.must_stop_running(), sidecars_end_at.is_some());
-    let repair = relabel::repair(facts, &clean_up.delete);
     let wait = match sidecars_end_at.filter(|_| keeps_sidecars) {
         Some(until) => Plan::wait(until, "sidecarGracePeriodSeconds"),
         None => expire(&next.status, facts.job.policy.ttl_seconds, facts.now),
     };
+    let repair = relabel::repair(facts, &clean_up.delete);
     let actions = clean_up
         .and(repair)
         .and(objects::end(facts, &next.status))
@@ -70,13 +72,11 @@ pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
 
 /// Returns the time until which containers beside the framework's may continue in replicas that have ended, if that is
 /// in the future: the grace period after the end of the job, or the job's deadline if that is earlier.
-fn sidecars_end_at(facts: &Facts<'_>, status: &JobStatus) -> Option<Timestamp> {
+fn sidecars_end_at(facts: &Facts<'_>, status: &JobStatus, deadline: Option<Timestamp>) -> Option<Timestamp> {
     let policy = &facts.job.policy;
     let ended = status.completion_time.as_ref()?.0;
     let grace = SignedDuration::from_secs(policy.sidecar_grace_seconds);
     let until = ended.checked_add(grace).ok()?;
-    let start = status.start_time.as_ref();
-    let deadline = start.and_then(|start| facts.deadline(start.0));
     let until = deadline.map_or(until, |deadline| until.min(deadline));
     (facts.now < until && policy.clean_pods != CleanPodPolicy::All).then_some(until)
 }

@@ -81,17 +81,6 @@ pub fn invalid(
     plan
 }
 
-/// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.
-pub(super) fn recover(kind: &str, status: &mut JobStatus) {
-    let reason = format!("{kind}{FAILED_VALIDATION}");
-    let failed = status.condition(ConditionType::Failed);
-    if status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
-        conditions::remove(status, ConditionType::Failed);
-        status.completion_time = None;
-        status.failure = None;
-    }
-}
-
 /// Returns the start of a problem that fits into an event.
 pub(super) fn shorten(problem: &str) -> String {
     let mut end = problem.len().min(MAX_PROBLEM_BYTES);

@@ -1,16 +1,15 @@
 //! Makes the plan for a valid job from its observed children and the current time. Pure: no input or output.
 //!
 //! A [`Plan`] lists all actions that are due now, and the time of the next reconcile. The plan of an active job is
-//! made in three steps, each of which returns a value. A survey determines the state of each replica (`survey.rs`). A
-//! verdict decides what these states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff
-//! limit, restarts, goes on). The consequences are the next status and the actions (`active.rs`).
+//! made in three steps. Each returns a value. A survey determines the state of each replica (`survey.rs`). A verdict
+//! decides what these states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff
+//! limit, restarts, goes on). The consequences are the next status (`next_status.rs`) and the actions (`actions.rs`).
 //!
 //! State that must not be lost is written first. A plan whose status ends the job, enters a restart, suspends or
 //! resumes does nothing else. The next plan is made from the stored status, and does the deleting and creating. So a
 //! crash between any two calls leaves a state that the next plan continues from.
 
-mod active;
-mod children;
+mod actions;
 mod conditions;
 mod end;
 mod facts;
@@ -30,6 +29,7 @@ pub mod reasons;
 mod recovery;
 mod relabel;
 mod resize;
+mod restarts;
 mod start_failure;
 mod survey;
 mod suspension;
@@ -50,7 +50,9 @@ pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
 };
 
+use actions::actions;
 use facts::Facts;
+use next_status::NextStatus;
 use observed::Observed;
 use survey::survey;
 use verdict::judge;
@@ -71,7 +73,7 @@ pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
     }
     let observed = objects::without_job_objects(job, observed);
     let facts = Facts::new(job, &observed, stored, now);
-    let status = corrected(&facts);
+    let status = facts.corrected_status();
     let hidden = relabel::hidden(&facts, &status);
     let (next, actions) = if status.is_finished() {
         end::finished(&facts, status)
@@ -83,18 +85,9 @@ pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
         let waits = gang::waits(&facts, &status);
         let survey = survey(&facts, &status, waits);
         let verdict = judge(&facts, &status, &survey);
-        let next = active::next_status(&facts, status, &survey, &verdict);
-        let actions = active::actions(&facts, &survey, &verdict, &next);
+        let next = NextStatus::of_active(&facts, status, &survey, &verdict);
+        let actions = actions(&facts, &survey, &verdict, &next);
         (next, actions)
     };
     next.with(hidden.and(actions).and(notices::stuck(&facts)))
-}
-
-/// Returns the stored status without the parts that hold no longer.
-fn corrected(facts: &Facts<'_>) -> JobStatus {
-    let (job, mut status) = (&facts.job.job, facts.stored.clone());
-    conditions::remove(&mut status, ConditionType::HookPanicked);
-    recovery::correct_future_times(&mut status, job.meta(), facts.now);
-    invalid::recover(&job.kind(), &mut status);
-    status
 }

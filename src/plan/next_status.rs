@@ -15,8 +15,10 @@ use crate::render;
 use super::facts::Facts;
 use super::observed::{Phase, PodRecord};
 use super::pod_end::end_of;
+use super::survey::{self, Survey};
 use super::types::{Plan, PlannedEvent, StatusChange};
-use super::{conditions, failure, reasons, resize, waiting};
+use super::verdict::JobVerdict;
+use super::{conditions, failure, reasons, restarts, waiting};
 
 pub(super) struct NextStatus<'a> {
     facts: &'a Facts<'a>,
@@ -31,12 +33,69 @@ pub(super) struct NextStatus<'a> {
 }
 
 impl<'a> NextStatus<'a> {
+    /// Returns the next status of an active job.
+    pub(super) fn of_active(
+        facts: &'a Facts<'a>,
+        status: JobStatus,
+        survey: &Survey<'_>,
+        verdict: &JobVerdict<'_, '_>,
+    ) -> Self {
+        let mut next = NextStatus::new(facts, status);
+        next.waits = survey.waits;
+        next.mark_created();
+        next.status.start_time = Some(Time(survey.start));
+        restarts::record(&mut next.status, facts, survey, verdict);
+        match verdict {
+            // The pods of the earlier attempt are outdated now and are not counted.
+            JobVerdict::Restarts(_) | JobVerdict::Resizes { .. } => {
+                next.count(&survey::states(facts.job, &next.status, facts.observed));
+            }
+            _ if survey.waits && next.status.replica_statuses.is_empty() => {}
+            _ => next.count(&survey.states),
+        }
+        match verdict {
+            JobVerdict::Failed {
+                milestone,
+                record,
+                limit,
+            } => next.fail(milestone, (**record).clone(), limit.as_deref()),
+            JobVerdict::Succeeded if next.must_show_running() => {}
+            JobVerdict::Succeeded => next.succeed(),
+            JobVerdict::SucceedsAt(_) => {
+                next.must_show_running();
+            }
+            JobVerdict::FailsAt(_) => {}
+            JobVerdict::Restarts(restarts) => {
+                if let Some(root_cause) = &restarts.root_cause {
+                    next.status.set_failure(Some(root_cause.failure.record.clone()));
+                    let role = root_cause.replica.role.name();
+                    next.mark_restarting(true, reasons::RESTARTING, &Milestone::Restarting { role });
+                }
+            }
+            JobVerdict::Resizes { change, .. } => {
+                next.mark_restarting(false, reasons::RESIZED, &Milestone::Resized { change });
+            }
+            JobVerdict::GoesOn { running, is_resized } => {
+                // Pods are created for the new numbers once these are stored.
+                next.stored_first |= is_resized;
+                match running {
+                    true => next.mark_running(),
+                    false => next.stop_running(&survey.states),
+                }
+            }
+        }
+        if !next.status.is_finished() {
+            next.count_pending_as_active();
+        }
+        next
+    }
+
     /// Begins with `status`, which is the stored status with corrections.
-    pub(super) fn new(facts: &'a Facts<'a>, status: JobStatus, waits: bool) -> Self {
+    pub(super) fn new(facts: &'a Facts<'a>, status: JobStatus) -> Self {
         Self {
             facts,
             status,
-            waits,
+            waits: false,
             stored_first: false,
             ready: None,
             events: Vec::new(),
@@ -102,14 +161,14 @@ impl<'a> NextStatus<'a> {
         }
     }
 
-    pub(super) fn mark_running(&mut self) {
+    fn mark_running(&mut self) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::True);
         self.set(type_, holds, reasons::RUNNING, &Milestone::Running);
     }
 
     /// Sets Running unless the stored status has it. Returns true if it was set: clients wait for Running, so it must be
     /// stored before the job may succeed.
-    pub(super) fn must_show_running(&mut self) -> bool {
+    fn must_show_running(&mut self) -> bool {
         let must = !self.facts.stored.is(ConditionType::Running);
         if must {
             self.mark_running();
@@ -118,12 +177,7 @@ impl<'a> NextStatus<'a> {
         must
     }
 
-    /// Records the numbers of replicas for which pods are created from now on.
-    pub(super) fn record_sizes(&mut self) {
-        self.status.recovery.sizes = resize::sizes(&self.facts.job.topology);
-    }
-
-    pub(super) fn count(&mut self, states: &Replicas<'_>) {
+    fn count(&mut self, states: &Replicas<'_>) {
         let job = self.facts.job;
         let framework = job.job.framework();
         let counts = states.roles().iter().map(|role| {
@@ -169,7 +223,7 @@ impl<'a> NextStatus<'a> {
         self.stored_first |= is_active(&self.status) && !is_active(stored);
     }
 
-    pub(super) fn succeed(&mut self) {
+    fn succeed(&mut self) {
         let (type_, holds, milestone) = (
             ConditionType::Succeeded,
             ConditionStatus::True,
@@ -182,7 +236,7 @@ impl<'a> NextStatus<'a> {
     }
 
     /// Fails the job. `limit` describes the limit of restarts that the failure exceeded, if any.
-    pub(super) fn fail(&mut self, milestone: &Milestone<'_>, record: FailureRecord, limit: Option<&str>) {
+    fn fail(&mut self, milestone: &Milestone<'_>, record: FailureRecord, limit: Option<&str>) {
         let of_container = record.exit_code.map(|_| failure::describe(&record));
         let record = match limit {
             Some(limit) => failure::out_of_restarts(limit, record),
@@ -196,9 +250,44 @@ impl<'a> NextStatus<'a> {
         self.mark_ended();
     }
 
+    fn mark_restarting(&mut self, warning: bool, reason: &str, milestone: &Milestone<'_>) {
+        let (type_, holds) = (ConditionType::Restarting, ConditionStatus::True);
+        self.set(type_, holds, reason, milestone);
+        self.announce(warning, reason, milestone, None);
+    }
+
+    /// Sets Running to False if no replica runs any more: all have lost their pods or nodes, and no restart is due.
+    fn stop_running(&mut self, states: &Replicas<'_>) {
+        let mut roles = states.roles().iter();
+        if self.status.is(ConditionType::Running) && !roles.any(|role| role.running() > 0) {
+            let (type_, ends) = (ConditionType::Running, ConditionStatus::False);
+            self.set(type_, ends, reasons::NOT_RUNNING, &Milestone::Interrupted);
+        }
+    }
+
     fn mark_ended(&mut self) {
         self.status.completion_time = Some(Time(self.facts.now));
         self.settle_counts();
+    }
+
+    /// Counts the pods that have not ended as active. A queue gives their capacity to another job once no replica is active.
+    pub(super) fn count_what_is_left(&mut self) {
+        let counts = &mut self.status.replica_statuses;
+        for count in counts.values_mut() {
+            *count = ReplicaStatus {
+                selector: count.selector.take(),
+                ..ReplicaStatus::default()
+            };
+        }
+        let roles = &self.facts.job.topology.roles;
+        let pods = self.facts.observed.pods.values();
+        for pod in pods.filter(|pod| !pod.is_terminal()) {
+            // Pods of a role that was removed from the spec count, too.
+            let role = roles.iter().find(|role| role.may_have(&pod.name));
+            if let Some(role) = role.or(roles.first()) {
+                counts.entry(role.name().to_owned()).or_default().active += 1;
+            }
+        }
     }
 
     /// Sets the final counts. Replicas whose pods are about to be deleted are not active. In a job that has succeeded,

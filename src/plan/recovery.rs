@@ -1,12 +1,10 @@
-//! Restarts, starts and successes as recorded in the status.
+//! Reads the restarts, starts and successes that the status records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::failure::RunTime;
-use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
+use crate::api::{Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
 /// Returns the current attempt of a replica. Pods of earlier attempts are outdated.
@@ -37,41 +35,6 @@ pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
     made_for < attempt || made_for - attempt > 1_000_000
 }
 
-/// Returns the attempt that is later by `step`. The numbers wrap to 0 after the maximum of a status. Pods from before the
-/// wrap are so far ahead that they are outdated.
-pub(super) fn later(attempt: i32, step: i32) -> i32 {
-    let next = attempt.max(0).saturating_add(step);
-    if next > MAX_COUNT { 0 } else { next }
-}
-
-/// Records a restart: raises the attempt of the scope by `step`, and clears the started and completed replicas in it.
-pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
-    let bump = |n: &mut i32| *n = later(*n, step);
-    let role = replica.role;
-    match scope {
-        RestartScope::Job => {
-            bump(&mut recovery.job);
-            forget_progress(recovery);
-        }
-        RestartScope::Role => {
-            bump(recovery.roles.entry(role.name().to_owned()).or_default());
-            recovery.started.remove(role.name());
-            recovery.completed.remove(role.name());
-            for replica in role.all() {
-                recovery.in_place.remove(&replica.key());
-            }
-        }
-        RestartScope::Replica | RestartScope::Other(_) => {
-            bump(recovery.replicas.entry(replica.key()).or_default());
-            recovery.in_place.remove(&replica.key());
-            if let Some(started) = recovery.started.get_mut(role.name()) {
-                // The replica has not started in its new attempt.
-                *started = (*started).min(i32::try_from(replica.index).unwrap_or(i32::MAX));
-            }
-        }
-    }
-}
-
 /// Seconds before the restart after the second consecutive attempt that failed soon. The first restart is immediate.
 const FIRST_PAUSE_SECONDS: i32 = 10;
 
@@ -79,7 +42,7 @@ const FIRST_PAUSE_SECONDS: i32 = 10;
 const MAX_PAUSE_SECONDS: i32 = 300;
 
 /// Returns the key of a restart scope in `recovery.backoff`.
-fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
+pub(super) fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
     match scope {
         RestartScope::Job => JOB_KEY.to_owned(),
         RestartScope::Role if replica.role.definition.source.is_open() => {
@@ -99,31 +62,6 @@ pub(super) fn pause_after(failures: i32) -> Option<i32> {
     let times = u32::try_from(failures.saturating_sub(2)).ok()?;
     let pause = FIRST_PAUSE_SECONDS.saturating_mul(2_i32.saturating_pow(times));
     Some(pause.min(MAX_PAUSE_SECONDS))
-}
-
-/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. The first of these has
-/// none, unless its pod was rejected. An attempt that failed later resets the pause.
-pub(super) fn back_off(
-    recovery: &mut Recovery,
-    scope: &RestartScope,
-    replica: &Replica<'_>,
-    run_time: RunTime,
-    now: Timestamp,
-) {
-    let key = backoff_key(scope, replica);
-    let least = match run_time {
-        RunTime::Long => {
-            recovery.backoff.remove(&key);
-            return;
-        }
-        RunTime::Short => 1,
-        RunTime::Zero => 2,
-    };
-    let backoff = recovery.backoff.entry(key).or_default();
-    backoff.failures = backoff.failures.saturating_add(1).clamp(least, MAX_COUNT);
-    let pause = pause_after(backoff.failures);
-    let until = pause.map(|pause| now.checked_add(SignedDuration::from_secs(pause.into())));
-    backoff.until = until.and_then(Result::ok).map(Time);
 }
 
 /// Returns the end of the pause before a replica's pod may be created, and the number of attempts that failed soon. Returns
@@ -147,37 +85,6 @@ pub(super) fn paused_until(
     due.max()
 }
 
-/// Clears the started and completed replicas. Attempts are kept, because they must never decrease.
-pub(super) fn forget_progress(recovery: &mut Recovery) {
-    recovery.started.clear();
-    recovery.completed.clear();
-    recovery.in_place.clear();
-}
-
-/// Counts restarts against the limits. If the failure policy has a time window, the times of the latest restarts are
-/// recorded as well.
-pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePolicy, now: Timestamp) {
-    let most = status.restart_count.max(MAX_COUNT);
-    status.restart_count = status.restart_count.max(0).saturating_add(restarts).min(most);
-    let times = &mut status.recovery.restarted;
-    let Some((limit, _)) = policy.max_restarts.zip(policy.window_seconds) else {
-        times.clear();
-        return;
-    };
-    let most = usize::try_from(limit).unwrap_or(0).saturating_add(1);
-    let new = usize::try_from(restarts).unwrap_or(0).min(most);
-    times.extend(std::iter::repeat_n(Time(now), new));
-    times.drain(..times.len().saturating_sub(most));
-}
-
-/// Counts restarts against the role's own limit.
-pub(super) fn charge_role(recovery: &mut Recovery, role: &str, restarts: i32) {
-    if restarts > 0 {
-        let used = recovery.retries.entry(role.to_owned()).or_default();
-        *used = (*used).max(0).saturating_add(restarts).min(MAX_COUNT);
-    }
-}
-
 /// Returns the number of recorded restarts in the last `seconds`.
 pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp) -> i32 {
     let window = SignedDuration::from_secs(seconds.into());
@@ -199,25 +106,6 @@ pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
         .get(role.name())
         .map(|text| parse_indexes(text, role.replicas))
         .unwrap_or_default()
-}
-
-/// Sets the start and the end of a job to the current time if they are more than a day ahead, because clocks do not differ
-/// by more. A job with a start in the far future would never reach its deadline, and one with such an end would never be
-/// deleted. Recorded restarts in the future are removed. If the clock is behind the creation of the job, the creation
-/// counts as the current time.
-///
-/// A start before the creation is kept, because a backup restores jobs with their original times.
-pub(super) fn correct_future_times(status: &mut JobStatus, meta: &ObjectMeta, now: Timestamp) {
-    const DAY: SignedDuration = SignedDuration::from_hours(24);
-    let created = meta.creation_timestamp.as_ref().map(|time| time.0);
-    let now = created.map_or(now, |created| created.max(now));
-    for time in [&mut status.start_time, &mut status.completion_time] {
-        if let Some(Time(at)) = time.as_mut().filter(|at| at.0.duration_since(now) > DAY) {
-            *at = now;
-        }
-    }
-    let is_past = |time: &Time| time.0.duration_since(now) <= DAY;
-    status.recovery.restarted.retain(is_past);
 }
 
 /// Parses the indexes below `bound` in a text such as `0-2,5`. Invalid parts are skipped, because users can edit the status.
@@ -267,19 +155,6 @@ mod tests {
         for text in ["", "0", "0-2", "0-2,5", "1,3,5-7"] {
             assert_eq!(format_indexes(&parse_indexes(text, 100)), text);
         }
-    }
-
-    #[test]
-    fn times_more_than_a_day_ahead_become_the_present() {
-        let now = Timestamp::UNIX_EPOCH;
-        let ahead = |hours| Some(Time(now + SignedDuration::from_hours(hours)));
-        let mut status = JobStatus {
-            start_time: ahead(48),
-            completion_time: ahead(24),
-            ..JobStatus::default()
-        };
-        correct_future_times(&mut status, &ObjectMeta::default(), now);
-        assert_eq!((status.start_time, status.completion_time), (ahead(0), ahead(24)));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(super) struct ObservedReplica<'a> {
 pub(super) struct ObservedRole<'a> {
     pub(super) role: &'a Role<'a>,
     pub(super) scope: RestartScope,
+    /// The number of replicas that are recorded as started, counted from index 0.
+    pub(super) started: u32,
     pub(super) replicas: Vec<ObservedReplica<'a>>,
 }
 
@@ -169,6 +171,7 @@ fn observe_roles<'a>(
             replicas: role.all().map(of_replica).collect(),
             role,
             scope,
+            started,
         }
     };
     job.topology.roles.iter().map(of_role).collect()
@@ -180,6 +183,7 @@ fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, roles: &[ObservedRo
         role,
         scope,
         replicas,
+        ..
     } in roles
     {
         // Failures of the role are always tolerated, so its restarts are not counted.

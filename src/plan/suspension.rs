@@ -1,25 +1,23 @@
 //! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{ConditionStatus, ConditionType, JobStatus, ReplicaStatus};
+use crate::api::{ConditionStatus, ConditionType, JobStatus};
 use crate::job::Milestone;
 
 use super::facts::Facts;
 use super::next_status::NextStatus;
 use super::types::{ChildKind, Deletion, Plan};
-use super::{objects, reasons, recovery};
+use super::{objects, reasons, resize, restarts};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
 pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextStatus<'a>, Plan) {
     let milestone = Milestone::Suspended;
-    let mut next = NextStatus::new(facts, status, false);
+    let mut next = NextStatus::new(facts, status);
     next.mark_created();
-    recovery::forget_progress(&mut next.status.recovery);
+    restarts::forget_progress(&mut next.status.recovery);
     next.status.recovery.backoff.clear();
-    count_what_is_left(&mut next.status.replica_statuses, facts);
+    next.count_what_is_left();
     if next.status.is(ConditionType::Running) {
         let (type_, ends) = (ConditionType::Running, ConditionStatus::False);
         next.set(type_, ends, reasons::SUSPENDED, &milestone);
@@ -42,43 +40,23 @@ pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextSta
     (next, actions)
 }
 
-/// Counts the pods that have not ended as active. A queue gives their capacity to another job once no replica is active.
-fn count_what_is_left(counts: &mut BTreeMap<String, ReplicaStatus>, facts: &Facts<'_>) {
-    for count in counts.values_mut() {
-        *count = ReplicaStatus {
-            selector: count.selector.take(),
-            ..ReplicaStatus::default()
-        };
-    }
-    let roles = &facts.job.topology.roles;
-    for pod in facts.observed.pods.values().filter(|pod| !pod.is_terminal()) {
-        // Pods of a role that was removed from the spec count, too.
-        let role = roles
-            .iter()
-            .find(|role| role.may_have(&pod.name))
-            .or(roles.first());
-        if let Some(role) = role {
-            counts.entry(role.name().to_owned()).or_default().active += 1;
-        }
-    }
-}
-
 /// Resumes a suspended job with a new start time. The status is stored before anything is created, so that the next plan
 /// distinguishes new pods from old ones.
-pub(super) fn resumed<'a>(facts: &'a Facts<'a>, status: JobStatus) -> NextStatus<'a> {
-    let mut next = NextStatus::new(facts, status, false);
+pub(super) fn resumed<'a>(facts: &'a Facts<'a>, mut status: JobStatus) -> NextStatus<'a> {
+    let recovery = &mut status.recovery;
+    recovery.sizes = resize::sizes(&facts.job.topology);
+    if !facts.observed.pods.is_empty() || !facts.observed.removed.is_empty() {
+        // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
+        recovery.job = restarts::later(recovery.job, 1);
+    }
+    status.start_time = Some(Time(facts.now));
+    let mut next = NextStatus::new(facts, status);
     let (type_, ends) = (ConditionType::Suspended, ConditionStatus::False);
     next.set(type_, ends, reasons::RESUMED, &Milestone::Resumed);
+    next.announce(false, reasons::RESUMED, &Milestone::Resumed, None);
     // Clients show the last condition as the state of the job, so Suspended must not be the last one.
     let conditions = &mut next.status.conditions;
     conditions.sort_by_key(|c| c.status == ConditionStatus::True);
-    next.status.start_time = Some(Time(facts.now));
-    next.record_sizes();
-    next.announce(false, reasons::RESUMED, &Milestone::Resumed, None);
-    if !facts.observed.pods.is_empty() || !facts.observed.removed.is_empty() {
-        // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
-        next.status.recovery.job = recovery::later(next.status.recovery.job, 1);
-    }
     next.count_pending_as_active();
     next
 }

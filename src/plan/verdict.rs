@@ -157,6 +157,7 @@ fn failures<'s, 'a>(
         role,
         scope,
         replicas,
+        ..
     } in &survey.roles
     {
         let tolerance = job.job.tolerance(role);

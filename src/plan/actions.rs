@@ -1,4 +1,4 @@
-//! Creates the missing pods and services of an active job, and deletes the surplus and outdated ones.
+//! The actions of an active job: creates the missing children, and deletes the surplus and outdated ones.
 
 use std::sync::Arc;
 
@@ -6,33 +6,54 @@ use crate::api::{FailureAction, Recovery, RestartScope};
 use crate::render;
 
 use super::facts::Facts;
+use super::next_status::NextStatus;
 use super::observed::PodRecord;
 use super::survey::{ObservedReplica, ObservedRole, Situation, Survey};
 use super::types::{ChildKind, Deletion, Plan, PlannedPod};
-use super::{reasons, recovery};
+use super::verdict::JobVerdict;
+use super::{notices, objects, reasons, recovery, relabel};
 
-/// Plans the creates and deletes that bring the job's pods and services in line with its spec. Nothing is created while
-/// the job waits in the queue of a gang scheduler, or lacks an object that its pods may need (`has_objects` is false).
-pub(super) fn reconcile(
+/// Returns the actions for an active job with this next status.
+pub(super) fn actions(
     facts: &Facts<'_>,
     survey: &Survey<'_>,
-    recovery: &Recovery,
-    has_objects: bool,
+    verdict: &JobVerdict<'_, '_>,
+    next: &NextStatus<'_>,
 ) -> Plan {
-    let Facts { job, observed, .. } = facts;
-    let delete = surplus(facts).chain(outdated(survey)).collect();
-    let deletes = Plan {
-        delete,
-        ..Plan::default()
+    let lost = relabel::lost(facts.observed, survey);
+    let before = lost.and(notices::lingering(facts.job, survey));
+    let deadline = || match survey.deadline {
+        Some(at) => Plan::wait(at, "activeDeadlineSeconds"),
+        None => Plan::default(),
     };
-    if survey.waits || !has_objects {
-        return deletes;
-    }
-    let services = Plan {
-        create_services: render::services(job, |name| !observed.services.contains_key(name)),
-        ..Plan::default()
+    let consequences = match verdict {
+        JobVerdict::Failed { .. } | JobVerdict::Succeeded => Plan::default(),
+        JobVerdict::SucceedsAt(at) => Plan::wait(*at, "grace period before success"),
+        JobVerdict::FailsAt(at) => Plan::wait(*at, "grace period before failure"),
+        JobVerdict::Resizes { .. } => deadline(),
+        JobVerdict::Restarts(_) => deadline().and(notices::waiting(facts, survey)),
+        JobVerdict::GoesOn { .. } => {
+            let waits = deadline().and(notices::waiting(facts, survey));
+            match next.stored_first {
+                true => waits,
+                false => waits.and(reconcile(facts, survey, &next.status.recovery)),
+            }
+        }
     };
-    deletes.and(services).and(create_pods(facts, survey, recovery))
+    before.and(consequences)
+}
+
+/// Plans the creates, patches and deletes that bring the job's children in line with its spec. Nothing is created while
+/// the job waits in the queue of a gang scheduler, or lacks an object that its pods may need.
+fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> Plan {
+    let (mut plan, has_objects) = objects::reconcile(facts, survey);
+    plan.delete.extend(surplus(facts).chain(outdated(survey)));
+    let creates = match survey.waits || !has_objects {
+        true => Plan::default(),
+        false => create_services(facts).and(create_pods(facts, survey, recovery)),
+    };
+    let repair = relabel::repair(facts, &plan.delete);
+    plan.and(creates).and(repair)
 }
 
 /// Returns the deletions of the job's children that belong to no replica: after scaling down, or created by hand. Names
@@ -54,6 +75,14 @@ fn outdated(survey: &Survey<'_>) -> impl Iterator<Item = Deletion> {
         .filter(|r| matches!(r.situation, Situation::Outdated));
     let pods = outdated.filter_map(|r| r.pod).filter(|pod| !pod.deleting);
     pods.map(|pod| Deletion::new(ChildKind::Pod, &pod.name, &pod.uid))
+}
+
+fn create_services(facts: &Facts<'_>) -> Plan {
+    let is_missing = |name: &str| !facts.observed.services.contains_key(name);
+    Plan {
+        create_services: render::services(facts.job, is_missing),
+        ..Plan::default()
+    }
 }
 
 /// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod
