@@ -15,18 +15,16 @@ mod end;
 mod facts;
 mod failure;
 mod gang;
-mod invalid;
-mod layout;
 mod next_status;
 mod notices;
 mod objects;
 pub mod observed;
-mod panicked;
 mod pod_end;
 mod policy;
 mod printable;
 pub mod reasons;
 mod recovery;
+mod refused;
 mod relabel;
 mod resize;
 mod restarts;
@@ -42,9 +40,8 @@ use jiff::Timestamp;
 use crate::api::{ConditionType, JobStatus};
 use crate::validate::ValidJob;
 
-pub use invalid::invalid;
-pub use panicked::panicked;
 pub use printable::printable;
+pub use refused::{invalid, panicked};
 pub use resize::restarts_for_sizes;
 pub use types::{
     ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
@@ -67,7 +64,7 @@ pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
     }
     let none = JobStatus::default();
     let stored = job.job.status().unwrap_or(&none);
-    if let Some(problem) = layout::change(job, observed) {
+    if let Some(problem) = refused::layout_change(job, observed) {
         let (kind, ttl) = (job.job.kind(), job.policy.ttl_seconds);
         return invalid(&kind, job.topology.job, stored, ttl, &problem, observed, now);
     }
