@@ -109,6 +109,15 @@ impl<'a> Topology<'a> {
         self.roles.iter().map(|r| r.replicas).sum()
     }
 
+    /// Returns the numbers of replicas by role, without roles of no replicas.
+    pub(crate) fn sizes(&self) -> BTreeMap<String, i32> {
+        let roles = self.roles.iter().filter(|role| role.replicas > 0);
+        let size = |replicas: u32| i32::try_from(replicas).unwrap_or(i32::MAX);
+        roles
+            .map(|role| (role.name().to_owned(), size(role.replicas)))
+            .collect()
+    }
+
     /// Returns the restart scope of a collective, which no replica can rejoin: the whole job, unless it has at most
     /// one replica.
     pub fn collective_scope(&self) -> RestartScope {

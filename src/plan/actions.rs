@@ -20,25 +20,18 @@ pub(super) fn actions(
     verdict: &JobVerdict<'_, '_>,
     next: &NextStatus<'_>,
 ) -> Plan {
+    let deadline = || Plan::wait(survey.deadline, "activeDeadlineSeconds");
     let lost = relabel::lost(facts.observed, survey);
     let before = lost.and(notices::lingering(facts.job, survey));
-    let deadline = || match survey.deadline {
-        Some(at) => Plan::wait(at, "activeDeadlineSeconds"),
-        None => Plan::default(),
-    };
+    let waits = || deadline().and(notices::waiting(facts, survey));
     let consequences = match verdict {
         JobVerdict::Failed { .. } | JobVerdict::Succeeded => Plan::default(),
         JobVerdict::SucceedsAt(at) => Plan::wait(*at, "grace period before success"),
         JobVerdict::FailsAt(at) => Plan::wait(*at, "grace period before failure"),
         JobVerdict::Resizes { .. } => deadline(),
-        JobVerdict::Restarts(_) => deadline().and(notices::waiting(facts, survey)),
-        JobVerdict::GoesOn { .. } => {
-            let waits = deadline().and(notices::waiting(facts, survey));
-            match next.stored_first {
-                true => waits,
-                false => waits.and(reconcile(facts, survey, &next.status.recovery)),
-            }
-        }
+        JobVerdict::Restarts(_) => waits(),
+        JobVerdict::GoesOn { .. } if next.stored_first => waits(),
+        JobVerdict::GoesOn { .. } => waits().and(reconcile(facts, survey, &next.status.recovery)),
     };
     before.and(consequences)
 }
@@ -48,10 +41,12 @@ pub(super) fn actions(
 fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> Plan {
     let (mut plan, has_objects) = objects::reconcile(facts, survey);
     plan.delete.extend(surplus(facts).chain(outdated(survey)));
-    let creates = match survey.waits || !has_objects {
-        true => Plan::default(),
-        false => create_services(facts).and(create_pods(facts, survey, recovery)),
-    };
+    let mut creates = Plan::default();
+    if !survey.waits && has_objects {
+        let is_missing = |name: &str| !facts.observed.services.contains_key(name);
+        creates = create_pods(facts, survey, recovery);
+        creates.create_services = render::services(facts.job, is_missing);
+    }
     let repair = relabel::repair(facts, &plan.delete);
     plan.and(creates).and(repair)
 }
@@ -77,19 +72,11 @@ fn outdated(survey: &Survey<'_>) -> impl Iterator<Item = Deletion> {
     pods.map(|pod| Deletion::new(ChildKind::Pod, &pod.name, &pod.uid))
 }
 
-fn create_services(facts: &Facts<'_>) -> Plan {
-    let is_missing = |name: &str| !facts.observed.services.contains_key(name);
-    Plan {
-        create_services: render::services(facts.job, is_missing),
-        ..Plan::default()
-    }
-}
-
 /// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod
 /// that came earlier would join a cluster that is about to end. If the whole job restarts, surplus pods must be gone
 /// as well, because they would reach the new pods under the old names.
 fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> Plan {
-    let Facts { job, observed, .. } = facts;
+    let (job, observed) = (facts.job, facts.observed);
     let (mut plan, mut paused) = (Plan::default(), None);
     let is_leaving =
         |r: &ObservedReplica<'_>| matches!(r.situation, Situation::Outdated | Situation::Stopping(_));

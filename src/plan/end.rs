@@ -1,6 +1,5 @@
 //! Plans a finished job: final counts, clean-up, and the deletion of the job at the end of its time to live.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -24,10 +23,11 @@ pub(super) fn finished<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextStat
     let start = next.status.start_time.as_ref();
     let deadline = start.and_then(|start| facts.deadline(start.0));
     let sidecars_end_at = sidecars_end_at(facts, &next.status, deadline);
+    let expiry = expire(&next.status, facts.job.policy.ttl_seconds, facts.now);
     let (clean_up, keeps_sidecars) = clean_up(facts, next.must_stop_running(), sidecars_end_at.is_some());
     let wait = match sidecars_end_at.filter(|_| keeps_sidecars) {
         Some(until) => Plan::wait(until, "sidecarGracePeriodSeconds"),
-        None => expire(&next.status, facts.job.policy.ttl_seconds, facts.now),
+        None => expiry,
     };
     let repair = relabel::repair(facts, &clean_up.delete);
     let actions = clean_up
@@ -48,9 +48,8 @@ pub(super) fn expire(status: &JobStatus, ttl: Option<i64>, now: Timestamp) -> Pl
             delete_job: true,
             ..Plan::default()
         },
-        Ok(at) => Plan::wait(at, "ttlSecondsAfterFinished"),
-        // The time is not representable, so it never comes.
-        Err(_) => Plan::default(),
+        // A time that is not representable never comes.
+        due => Plan::wait(due.ok(), "ttlSecondsAfterFinished"),
     }
 }
 
@@ -95,7 +94,7 @@ pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
 
 /// Plans the clean-up. Returns true as well if a pod is kept because of its sidecars.
 fn clean_up(facts: &Facts<'_>, stop_running: bool, sidecars_may_run: bool) -> (Plan, bool) {
-    let Facts { job, observed, .. } = facts;
+    let (job, observed) = (facts.job, facts.observed);
     let policy = &job.policy.clean_pods;
     let roles = &job.topology.roles;
     let runs = |pod: &PodRecord| !pod.is_terminal() && !ends_by_itself(pod);
@@ -113,12 +112,8 @@ fn clean_up(facts: &Facts<'_>, stop_running: bool, sidecars_may_run: bool) -> (P
     let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
     let listens = |pod: &Arc<PodRecord>| stays(pod) && !pod.is_terminal();
     let common = job.topology.common_service.as_ref();
-    let headless = render::services(job, |name| observed.services.contains_key(name));
-    let headless = headless
-        .into_iter()
-        .filter(|service| !render::has_cluster_ip(service));
-    let headless: BTreeSet<_> = headless.filter_map(|service| service.metadata.name).collect();
-    // The services of a removed role are not rendered. They may have cluster IPs.
+    let headless = render::headless(job);
+    // The services of a removed role may have cluster IPs.
     let is_unused = |name: &String| match common == Some(name) {
         _ if !headless.contains(name) => !observed.pods.get(name).is_some_and(listens),
         _ if !stop_running => false,

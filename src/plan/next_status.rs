@@ -208,7 +208,7 @@ impl<'a> NextStatus<'a> {
     /// queue reclaims capacity by suspending a job. If no replica is active, it gives the capacity to another job
     /// immediately, before this operator has observed the suspension.
     pub(super) fn count_pending_as_active(&mut self) {
-        let Facts { job, stored, .. } = self.facts;
+        let (job, stored) = (self.facts.job, self.facts.stored);
         if labels::queue(job.job.meta()).is_none() {
             return;
         }
@@ -224,13 +224,9 @@ impl<'a> NextStatus<'a> {
     }
 
     fn succeed(&mut self) {
-        let (type_, holds, milestone) = (
-            ConditionType::Succeeded,
-            ConditionStatus::True,
-            Milestone::Succeeded,
-        );
-        self.set(type_, holds, reasons::SUCCEEDED, &milestone);
-        self.announce(false, reasons::SUCCEEDED, &milestone, None);
+        let (type_, holds) = (ConditionType::Succeeded, ConditionStatus::True);
+        self.set(type_, holds, reasons::SUCCEEDED, &Milestone::Succeeded);
+        self.announce(false, reasons::SUCCEEDED, &Milestone::Succeeded, None);
         self.status.set_failure(None);
         self.mark_ended();
     }
@@ -294,7 +290,7 @@ impl<'a> NextStatus<'a> {
     /// replicas that still run count as succeeded under any clean-up policy. The Go operator counts in the same way
     /// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait until all replicas of a role have succeeded.
     pub(super) fn settle_counts(&mut self) {
-        let Facts { job, observed, .. } = self.facts;
+        let (job, observed) = (self.facts.job, self.facts.observed);
         let succeeded = self.status.is(ConditionType::Succeeded);
         let stop_running = self.must_stop_running();
         let roles = &job.topology.roles;
@@ -338,13 +334,12 @@ impl<'a> NextStatus<'a> {
 
     /// Returns the plan with this status, if it differs from the stored one, and these actions.
     pub(super) fn with(mut self, actions: Plan) -> Plan {
-        let Facts {
-            job,
-            observed,
-            stored,
-            now,
-            ..
-        } = self.facts;
+        let (job, observed, stored, now) = (
+            self.facts.job,
+            self.facts.observed,
+            self.facts.stored,
+            self.facts.now,
+        );
         let is_active = !self.status.is_finished() && !job.policy.suspend;
         let ready = match self.ready.filter(|_| is_active) {
             Some(ready) => ready,
@@ -355,13 +350,13 @@ impl<'a> NextStatus<'a> {
         let lacks_children = observed.pods.is_empty() || actions.creates() > 0;
         let reason = waiting::reason(notices, &stored.waiting_reason, lacks_children);
         let reason = if is_active { reason } else { String::new() };
-        self.status.set_waiting(reason, *now);
+        self.status.set_waiting(reason, now);
         let mut change = None;
-        if self.status != **stored {
+        if self.status != *stored {
             self.status.ready = format!("{ready}/{}", job.topology.total());
             let news = self.status.with_counts_of(stored);
             let urgent =
-                self.stored_first || news != **stored && (self.waits || !self.is_partial_start(&news));
+                self.stored_first || news != *stored && (self.waits || !self.is_partial_start(&news));
             change = Some(StatusChange {
                 status: self.status,
                 urgent,

@@ -29,9 +29,7 @@ const MAX_UNPROCESSED_TIME: SignedDuration = SignedDuration::from_mins(1);
 /// Adds one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
 /// The Go operator sends one for each pod in every reconcile.
 pub(super) fn waiting(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
-    let Facts {
-        job, observed, now, ..
-    } = *facts;
+    let (job, observed, now) = (facts.job, facts.observed, facts.now);
     let scheduler = job.topology.settings.gang_scheduler.as_ref();
     let mut found: Vec<(&str, String, usize)> = Vec::new();
     for ObservedReplica { replica, pod, .. } in survey.replicas() {
@@ -111,9 +109,7 @@ pub(super) fn lingering(job: &ValidJob<'_>, survey: &Survey<'_>) -> Plan {
 /// Adds notices for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes pods by
 /// force if the operator's settings allow it and no finalizer holds them, because force removes no finalizer.
 pub(super) fn stuck(facts: &Facts<'_>) -> Plan {
-    let Facts {
-        job, observed, now, ..
-    } = *facts;
+    let (job, observed, now) = (facts.job, facts.observed, facts.now);
     let force_after = job.topology.settings.force_delete_after;
     let force_after = force_after.and_then(|after| SignedDuration::try_from(after).ok());
     let (mut plan, mut stuck, mut held) = (Plan::default(), Vec::new(), Vec::new());

@@ -52,7 +52,7 @@ pub(super) fn without_job_objects<'o>(job: &ValidJob<'_>, observed: &'o Observed
 ///
 /// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
 pub(super) fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>) -> (Plan, bool) {
-    let Facts { job, observed, .. } = facts;
+    let (job, observed) = (facts.job, facts.observed);
     let (mut plan, nudge) = gang::nudge_scheduler(facts);
     let mut wanted: Vec<_> = gang::group(facts, survey, nudge).into_iter().collect();
     let before_its_turn = wanted.len();
@@ -127,7 +127,7 @@ fn record_of<'o>(observed: &'o Observed, object: &JobObject) -> Option<&'o Arc<O
 /// Plans the patches and deletes of objects of a suspended or finished job. Nothing is created. Objects that stay are
 /// brought up to date. Other objects are deleted once no pod runs, or immediately if their kind is optional.
 pub(super) fn end(facts: &Facts<'_>, status: &JobStatus) -> Plan {
-    let Facts { job, observed, .. } = facts;
+    let (job, observed) = (facts.job, facts.observed);
     if observed.objects.values().all(|records| records.is_empty()) {
         return Plan::default();
     }

@@ -16,7 +16,7 @@ use super::failure::FailureCause;
 use super::observed::{NameHolder, Observed, Phase};
 use super::reasons;
 use super::survey::{ObservedReplica, Situation, Survey};
-use super::types::{Deletion, ObjectPatch, Plan};
+use super::types::{Deletion, ObjectPatch, Plan, Requeue};
 
 /// Time between two reads of a pod that no watch shows.
 const READ_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -24,19 +24,25 @@ const READ_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 /// Finds the pods without the label of the watch, which must be read by name. Of a job that has ended or is suspended, these
 /// are the pods that are being deleted: only a read shows that they are gone.
 pub(super) fn hidden(facts: &Facts<'_>, status: &JobStatus) -> Plan {
-    let Facts { job, observed, .. } = facts;
+    let (job, observed, again) = (facts.job, facts.observed, read_again(facts.now));
     let [operator, ..] = render::job_labels(job);
     let is_active = !status.is_finished() && !job.policy.suspend;
-    let mut plan = Plan::default();
-    for pod in observed.pods.values() {
-        if (is_active || pod.deleting) && !pod.has_labels([&operator]) {
-            read_again(&mut plan, facts.now);
-            if !observed.read.contains_key(&pod.name) {
-                plan.unread.push(pod.name.clone());
-            }
-        }
+    let pods = observed.pods.values();
+    let mut hidden = pods
+        .filter(|p| (is_active || p.deleting) && !p.has_labels([&operator]))
+        .peekable();
+    if hidden.peek().is_none() {
+        return Plan::default();
     }
-    plan
+    let names = hidden.map(|pod| &pod.name);
+    Plan {
+        unread: names
+            .filter(|name| !observed.read.contains_key(*name))
+            .cloned()
+            .collect(),
+        requeue: again,
+        ..Plan::default()
+    }
 }
 
 /// Finds the pods that must be read by name because they seem lost.
@@ -55,18 +61,18 @@ pub(super) fn lost(observed: &Observed, survey: &Survey<'_>) -> Plan {
     }
 }
 
-fn read_again(plan: &mut Plan, now: Timestamp) {
-    if let Ok(at) = now.checked_add(READ_INTERVAL) {
-        plan.requeue_at(at, "a pod that no watch shows");
-    }
+/// Returns the reconcile that reads a pod again.
+fn read_again(now: Timestamp) -> Option<Requeue> {
+    let at = now.checked_add(READ_INTERVAL).ok()?;
+    let why = "a pod that no watch shows";
+    Some(Requeue { at, why })
 }
 
 /// Plans the patches of pods that lack labels of the operator and are not among `deletes`. Reports pods that the job has
 /// ceased to control: another client released them on purpose, so they are left alone.
 pub(super) fn repair(facts: &Facts<'_>, deletes: &[Deletion]) -> Plan {
-    let Facts { job, observed, .. } = facts;
-    let mut plan = Plan::default();
-    let mut not_ours = Vec::new();
+    let (job, observed, again) = (facts.job, facts.observed, read_again(facts.now));
+    let (mut plan, mut not_ours) = (Plan::default(), Vec::new());
     for role in &job.topology.roles {
         let of_role = render::role_labels(job, role);
         let group = render::gang_label(job, role);
@@ -74,11 +80,10 @@ pub(super) fn repair(facts: &Facts<'_>, deletes: &[Deletion]) -> Plan {
             let name = replica.pod_name();
             let Some(pod) = observed.pods.get(&name) else {
                 let holder = observed.read.get(&name);
-                if holder.is_some_and(|holder| *holder != NameHolder::Nobody) {
-                    read_again(&mut plan, facts.now);
+                if matches!(holder, Some(NameHolder::Job | NameHolder::Other)) {
+                    plan.requeue.clone_from(&again);
                 }
-                let is_not_ours = holder.is_some_and(|holder| *holder == NameHolder::Other);
-                not_ours.extend(is_not_ours.then_some(name));
+                not_ours.extend((holder == Some(&NameHolder::Other)).then_some(name));
                 continue;
             };
             let index = render::index_label(job, &replica);

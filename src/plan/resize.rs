@@ -12,15 +12,6 @@ use crate::validate::ValidJob;
 
 type Sizes = BTreeMap<String, i32>;
 
-/// Returns the numbers of replicas by role, without roles of no replicas.
-pub(super) fn sizes(topology: &Topology<'_>) -> Sizes {
-    let roles = topology.roles.iter().filter(|role| role.replicas > 0);
-    let size = |replicas: u32| i32::try_from(replicas).unwrap_or(i32::MAX);
-    roles
-        .map(|role| (role.name().to_owned(), size(role.replicas)))
-        .collect()
-}
-
 /// Returns the changes of the numbers of replicas for which the operator restarts all pods of a stored job, such as
 /// `Worker 2 -> 4`. Returns `None` if it restarts none: the job is suspended or has ended, has the numbers for which its
 /// pods were created, or has an environment that does not depend on the changed ones.
@@ -31,7 +22,7 @@ pub fn restarts_for_sizes(job: &ValidJob<'_>) -> Option<String> {
 }
 
 pub(super) fn change(job: &ValidJob<'_>, status: &JobStatus) -> Option<String> {
-    let (old, new) = (&status.recovery.sizes, sizes(&job.topology));
+    let (old, new) = (&status.recovery.sizes, job.topology.sizes());
     // The Go operator and earlier versions record no numbers. Their jobs must survive an upgrade.
     if old.is_empty() || *old == new || !depends_on(job, old) {
         return None;
@@ -78,5 +69,5 @@ pub(super) fn may_differ_from_first(job: &ValidJob<'_>, stored: &JobStatus) -> b
     let other = |(name, size): (String, i32)| (name, size.saturating_add(1));
     *stored == JobStatus::default()
         && generation.is_some_and(|generation| generation > 1)
-        && depends_on(job, &sizes(&job.topology).into_iter().map(other).collect())
+        && depends_on(job, &job.topology.sizes().into_iter().map(other).collect())
 }

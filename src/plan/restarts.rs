@@ -11,7 +11,6 @@ use crate::job::Replica;
 use super::facts::Facts;
 use super::failure::RunTime;
 use super::recovery::{attempt, backoff_key, format_indexes, is_outdated, pause_after};
-use super::resize;
 use super::survey::{ObservedReplica, Situation, Survey};
 use super::verdict::{FailedReplica, JobVerdict, RestartLimit};
 
@@ -23,14 +22,6 @@ pub(super) fn record(
     survey: &Survey<'_>,
     verdict: &JobVerdict<'_, '_>,
 ) {
-    let creates_for_new_sizes = match verdict {
-        JobVerdict::Restarts(restarts) => restarts.scopes.iter().any(|f| *f.scope == RestartScope::Job),
-        JobVerdict::Resizes { .. } | JobVerdict::GoesOn { .. } => true,
-        _ => false,
-    };
-    if creates_for_new_sizes {
-        status.recovery.sizes = resize::sizes(&facts.job.topology);
-    }
     let (policy, in_place) = (&facts.job.policy, &survey.in_place);
     status.recovery.in_place.clone_from(&in_place.counted);
     charge(status, in_place.fresh, &policy.failure, facts.now);
@@ -56,6 +47,14 @@ pub(super) fn record(
             forget_progress(&mut status.recovery);
         }
         _ => {}
+    }
+    let creates_for_new_sizes = match verdict {
+        JobVerdict::Restarts(restarts) => restarts.scopes.iter().any(|f| *f.scope == RestartScope::Job),
+        JobVerdict::Resizes { .. } | JobVerdict::GoesOn { .. } => true,
+        _ => false,
+    };
+    if creates_for_new_sizes {
+        status.recovery.sizes = facts.job.topology.sizes();
     }
 }
 

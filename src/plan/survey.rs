@@ -105,7 +105,7 @@ pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: &RestartScop
 
 /// Determines the situations of all replicas of a job, and its times.
 pub(super) fn survey<'a>(facts: &Facts<'a>, status: &JobStatus, waits: bool) -> Survey<'a> {
-    let Facts { job, observed, .. } = *facts;
+    let (job, observed) = (facts.job, facts.observed);
     let roles = observe_roles(job, status, observed);
     let has_begun = !may_wait_for_first_turn(job, status);
     let waits_for_first_turn = waits && !has_begun && observed.pods.is_empty();

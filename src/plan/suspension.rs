@@ -8,7 +8,7 @@ use crate::job::Milestone;
 use super::facts::Facts;
 use super::next_status::NextStatus;
 use super::types::{ChildKind, Deletion, Plan};
-use super::{objects, reasons, resize, restarts};
+use super::{objects, reasons, restarts};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
 pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextStatus<'a>, Plan) {
@@ -44,7 +44,7 @@ pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextSta
 /// distinguishes new pods from old ones.
 pub(super) fn resumed<'a>(facts: &'a Facts<'a>, mut status: JobStatus) -> NextStatus<'a> {
     let recovery = &mut status.recovery;
-    recovery.sizes = resize::sizes(&facts.job.topology);
+    recovery.sizes = facts.job.topology.sizes();
     if !facts.observed.pods.is_empty() || !facts.observed.removed.is_empty() {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
         recovery.job = restarts::later(recovery.job, 1);

@@ -214,10 +214,10 @@ impl Plan {
         });
     }
 
-    /// Returns a plan that only reconciles at `at`.
-    pub(super) fn wait(at: Timestamp, why: &'static str) -> Self {
+    /// Returns a plan that only reconciles at `at`, if there is such a time.
+    pub(super) fn wait(at: impl Into<Option<Timestamp>>, why: &'static str) -> Self {
         Self {
-            requeue: Some(Requeue { at, why }),
+            requeue: at.into().map(|at| Requeue { at, why }),
             ..Self::default()
         }
     }

@@ -23,7 +23,7 @@ use gang::Members;
 pub(crate) use gang::gang_label;
 pub use pod::pod;
 use service::common;
-pub(crate) use service::has_cluster_ip;
+pub(crate) use service::headless;
 pub use service::service;
 pub use warnings::warnings;
 

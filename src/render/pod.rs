@@ -36,6 +36,7 @@ pub fn pod(job: &ValidJob<'_>, replica: &Replica<'_>, attempt: u32) -> Pod {
 
     let mut all_labels = from_template.labels.unwrap_or_default();
     all_labels.extend(super::replica_labels(job, replica));
+    let owner = super::owner(job);
     if job.job.is_master(&job.topology, replica) {
         all_labels.insert(framework.keys().job_role(), "master".to_owned());
     }
@@ -87,7 +88,7 @@ pub fn pod(job: &ValidJob<'_>, replica: &Replica<'_>, attempt: u32) -> Pod {
             labels: Some(all_labels),
             annotations: Some(annotations).filter(|a| !a.is_empty()),
             finalizers: from_template.finalizers.filter(|f| !f.is_empty()),
-            owner_references: Some(vec![super::owner(job)]),
+            owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },
         spec: Some(spec),

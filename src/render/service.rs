@@ -18,12 +18,11 @@ use crate::validate::{ValidJob, framework_port};
 /// The service is headless unless other replicas dial this one and the job has stable addresses. Then it gets a
 /// cluster IP, which stays the same while pods are replaced. A service with a cluster IP needs a port.
 pub fn service(job: &ValidJob<'_>, replica: &Replica<'_>) -> Service {
+    let has_cluster_ip = has_cluster_ip(job, replica);
     let ports = named(ports_of(job, replica.role));
     // Labels of the kind may differ between versions of the spec, and a pod keeps the labels that it was created
     // with.
     let selector = super::own_labels(job, replica);
-    let has_address =
-        job.policy.stable_address && !ports.is_empty() && job.job.is_dialed(&job.topology, replica);
     Service {
         metadata: ObjectMeta {
             name: Some(replica.host()),
@@ -33,7 +32,7 @@ pub fn service(job: &ValidJob<'_>, replica: &Replica<'_>) -> Service {
             ..ObjectMeta::default()
         },
         spec: Some(ServiceSpec {
-            cluster_ip: (!has_address).then(|| "None".to_owned()),
+            cluster_ip: (!has_cluster_ip).then(|| "None".to_owned()),
             publish_not_ready_addresses: Some(true),
             selector: Some(selector),
             ports: Some(ports).filter(|ports| !ports.is_empty()),
@@ -43,10 +42,24 @@ pub fn service(job: &ValidJob<'_>, replica: &Replica<'_>) -> Service {
     }
 }
 
-/// Returns true if the service has a cluster IP. A cluster has a limited number of them.
-pub(crate) fn has_cluster_ip(service: &Service) -> bool {
-    let spec = service.spec.as_ref();
-    spec.is_none_or(|spec| spec.cluster_ip.as_deref() != Some("None"))
+/// Returns the names of the job's services that have no cluster IP.
+pub(crate) fn headless(job: &ValidJob<'_>) -> BTreeSet<String> {
+    if let Some(name) = &job.topology.common_service {
+        return [name.clone()].into();
+    }
+    let replicas = job
+        .topology
+        .all()
+        .filter(|replica| replica.role.definition.has_service);
+    let headless = replicas.filter(|replica| !has_cluster_ip(job, replica));
+    headless.map(|replica| replica.host()).collect()
+}
+
+/// Returns true if the service of a replica has a cluster IP. A cluster has a limited number of them.
+fn has_cluster_ip(job: &ValidJob<'_>, replica: &Replica<'_>) -> bool {
+    job.policy.stable_address
+        && !ports_of(job, replica.role).is_empty()
+        && job.job.is_dialed(&job.topology, replica)
 }
 
 /// Returns the one headless service of a compact job, with the ports of all its roles.

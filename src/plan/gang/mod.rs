@@ -113,12 +113,7 @@ pub(super) fn waits(facts: &Facts<'_>, status: &JobStatus) -> bool {
 /// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
 /// at the last write, at most five minutes. Volcano retries by itself.
 pub(super) fn nudge_scheduler(facts: &Facts<'_>) -> (Plan, Option<Annotation>) {
-    let Facts {
-        job,
-        observed,
-        exact_now,
-        ..
-    } = *facts;
+    let (job, observed, exact_now) = (facts.job, facts.observed, facts.exact_now);
     let coscheduling = job.topology.settings.gang_scheduler.as_ref();
     let coscheduling = coscheduling.filter(|s| matches!(s, GangScheduler::Coscheduling(_)));
     let there = coscheduling.and_then(|scheduler| record(facts, scheduler));
