@@ -20,6 +20,7 @@ use super::types::{Plan, PlannedEvent, StatusChange};
 use super::verdict::JobVerdict;
 use super::{conditions, failure, reasons, restarts, waiting};
 
+/// The next status of a job under construction, and the events about it.
 pub(super) struct NextStatus<'a> {
     facts: &'a Facts<'a>,
     pub(super) status: JobStatus,

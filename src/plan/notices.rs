@@ -47,25 +47,20 @@ pub(super) fn waiting(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
     let found = found.into_iter();
     let found = found.map(|(reason, message, pods)| Plan::notices(reason, message, pods));
     let gangs = gang::notices(facts, survey);
-    let starting = match survey.is_starting() {
-        true => ignored_fields(job),
-        false => Plan::default(),
-    };
+    let starting = survey.is_starting().then(|| ignored_fields(job));
     found
         .fold(Plan::default(), Plan::and)
         .and(slow(observed, now))
         .and(without_node(job, survey, now))
         .and(gangs)
-        .and(starting)
+        .and(starting.unwrap_or_default())
 }
 
 /// Adds notices for fields of the job that have no effect, and for those that keep an accelerator's addition out.
 fn ignored_fields(job: &ValidJob<'_>) -> Plan {
     let kept = kept_from_accelerators(job);
-    let kept = match kept.is_empty() {
-        true => Plan::default(),
-        false => Plan::notice(reasons::ACCELERATOR_NOT_ADDED, kept.join("; ")),
-    };
+    let kept = (!kept.is_empty()).then(|| Plan::notice(reasons::ACCELERATOR_NOT_ADDED, kept.join("; ")));
+    let kept = kept.unwrap_or_default();
     if !job.topology.roles.iter().any(|role| sets_restart_policy(role)) {
         return kept;
     }

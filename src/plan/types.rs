@@ -247,14 +247,21 @@ impl Plan {
 
     /// Returns a plan with the actions of both. The status and the events are those of this one.
     pub(super) fn and(mut self, other: Self) -> Self {
-        self.create_objects.extend(other.create_objects);
-        self.unread.extend(other.unread);
-        self.patch_objects.extend(other.patch_objects);
-        self.create_services.extend(other.create_services);
-        self.create_pods.extend(other.create_pods);
-        self.delete.extend(other.delete);
-        self.dangling.extend(other.dangling);
-        self.notices.extend(other.notices);
+        fn join<T>(own: &mut Vec<T>, other: Vec<T>) {
+            match own.is_empty() {
+                // Most parts are empty, and some are long.
+                true => *own = other,
+                false => own.extend(other),
+            }
+        }
+        join(&mut self.create_objects, other.create_objects);
+        join(&mut self.unread, other.unread);
+        join(&mut self.patch_objects, other.patch_objects);
+        join(&mut self.create_services, other.create_services);
+        join(&mut self.create_pods, other.create_pods);
+        join(&mut self.delete, other.delete);
+        join(&mut self.dangling, other.dangling);
+        join(&mut self.notices, other.notices);
         self.delete_job |= other.delete_job;
         self.waits_for_capacity |= other.waits_for_capacity;
         if let Some(Requeue { at, why }) = other.requeue {

@@ -22,6 +22,7 @@ pub(super) use waiting::{notices, speaks_for};
 const MIN_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 const MAX_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(300);
 
+/// The key and the value of an annotation.
 type Annotation = (String, String);
 
 /// Returns the wanted PodGroup of the job, or None without a gang scheduler.
@@ -109,9 +110,9 @@ pub(super) fn waits(facts: &Facts<'_>, status: &JobStatus) -> bool {
     !is_let_in
 }
 
-/// Returns the annotation on the group that makes the scheduler retry pods that have no node, if it is due. The annotation is written when
-/// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
-/// at the last write, at most five minutes. Volcano retries by itself.
+/// Returns the annotation on the group that makes the scheduler retry pods that have no node, if it is due, or else the
+/// plan to wait for it. It is due when capacity was freed since it was last written. Otherwise it is due after a pause as
+/// long as the pods had waited at the last write, at most five minutes. Volcano retries by itself.
 pub(super) fn nudge_scheduler(facts: &Facts<'_>) -> (Plan, Option<Annotation>) {
     let (job, observed, exact_now) = (facts.job, facts.observed, facts.exact_now);
     let coscheduling = job.topology.settings.gang_scheduler.as_ref();
