@@ -19,6 +19,7 @@ use super::cache::stored_job::StoredJob;
 use super::metrics::Metrics;
 use super::operator::{Operator, Options};
 use super::reconciler::{FirstList, JobReconciler};
+use super::validate::Validated;
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
@@ -111,20 +112,19 @@ impl Object {
     /// # Errors
     /// A status cannot be converted to JSON.
     pub fn status_change(&self, next: &JobStatus) -> serde_json::Result<Value> {
-        let job = self.0.validate(&Settings::default());
+        let job = Validated::of(&self.0, &Settings::default());
         self.0.status_change(&self.status(), next, job.topology())
     }
 
     /// Returns the plan that the operator would make for the job.
     pub fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
-        self.0
-            .validate(&Settings::default())
-            .plan(&self.0, &self.status(), observed, now)
+        let job = Validated::of(&self.0, &Settings::default());
+        job.plan(&self.0, &self.status(), observed, now)
     }
 
     /// Returns the pods that a plan for the job creates.
     pub fn pods(&self, plan: &Plan) -> Vec<v1::Pod> {
-        let job = self.0.validate(&Settings::default());
+        let job = Validated::of(&self.0, &Settings::default());
         plan.create_pods
             .iter()
             .filter_map(|pod| job.render(pod))

@@ -172,7 +172,7 @@ impl JobReconciler {
             context,
             job,
             stored_status: job.status(),
-            validated: job.validate(&context.settings),
+            validated: Validated::of(job, &context.settings),
             state,
         };
 

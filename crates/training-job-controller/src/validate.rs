@@ -11,48 +11,6 @@ use training_job::validate::{ValidJob, other_manager, validate_again, validate_a
 
 use super::cache::stored_job::StoredJob;
 
-impl StoredJob {
-    /// Validates the job. The size of the replicas' environments and the rules of the kind itself are checked once
-    /// for each version of the spec.
-    pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_> {
-        if self.meta().deletion_timestamp.is_some() {
-            let status = self.status();
-            let change = self.status_change(&status, &status, None);
-            return Validated::LeftAlone {
-                news: change.is_ok_and(|change| change.as_object().is_some_and(|change| !change.is_empty())),
-            };
-        }
-        let name = self.meta().name.as_deref().unwrap_or_default();
-        let (kind, job, valid) = match self {
-            Self::Job { kind, job, valid, .. } => (kind, job, valid),
-            Self::Unreadable { error, .. } => {
-                return Validated::Invalid {
-                    name,
-                    ttl: None,
-                    problem: error.clone(),
-                };
-            }
-        };
-        // The settings do not change during the life of the process.
-        let checked = match valid.get() {
-            None => validate_any(kind, &**job, settings),
-            Some(()) => validate_again(kind, &**job, settings),
-        };
-        match checked {
-            Ok(checked) => {
-                valid.get_or_init(|| ());
-                Validated::Valid(Box::new(checked))
-            }
-            Err(_) if other_manager(&**job).is_some() => Validated::LeftAlone { news: false },
-            Err(errors) => Validated::Invalid {
-                name,
-                ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
-                problem: errors.to_string(),
-            },
-        }
-    }
-}
-
 /// The result of validating a job.
 pub(crate) enum Validated<'a> {
     /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
@@ -70,7 +28,47 @@ pub(crate) enum Validated<'a> {
     },
 }
 
-impl Validated<'_> {
+impl<'a> Validated<'a> {
+    /// Validates the job. The size of the replicas' environments and the rules of the kind itself are checked once
+    /// for each version of the spec.
+    pub(crate) fn of(stored: &'a StoredJob, settings: &Settings) -> Self {
+        if stored.meta().deletion_timestamp.is_some() {
+            let status = stored.status();
+            let change = stored.status_change(&status, &status, None);
+            return Self::LeftAlone {
+                news: change.is_ok_and(|change| change.as_object().is_some_and(|change| !change.is_empty())),
+            };
+        }
+        let name = stored.meta().name.as_deref().unwrap_or_default();
+        let (kind, job, valid) = match stored {
+            StoredJob::Job { kind, job, valid, .. } => (kind, job, valid),
+            StoredJob::Unreadable { error, .. } => {
+                return Self::Invalid {
+                    name,
+                    ttl: None,
+                    problem: error.clone(),
+                };
+            }
+        };
+        // The settings do not change during the life of the process.
+        let checked = match valid.get() {
+            None => validate_any(kind, &**job, settings),
+            Some(()) => validate_again(kind, &**job, settings),
+        };
+        match checked {
+            Ok(checked) => {
+                valid.get_or_init(|| ());
+                Self::Valid(Box::new(checked))
+            }
+            Err(_) if other_manager(&**job).is_some() => Self::LeftAlone { news: false },
+            Err(errors) => Self::Invalid {
+                name,
+                ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
+                problem: errors.to_string(),
+            },
+        }
+    }
+
     /// Returns the topology of a valid job.
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {

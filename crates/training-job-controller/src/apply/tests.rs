@@ -55,7 +55,7 @@ impl Server {
     async fn apply(&self, plan: &Plan) -> Applied {
         let job = toy::job("a", 5);
         self.applier()
-            .apply(plan, &job.validate(&Settings::default()))
+            .apply(plan, &Validated::of(&job, &Settings::default()))
             .await
     }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::super::super::tests::toy::{ASKED, job, stored};
+use super::super::super::validate::Validated;
 use super::super::jobs::{Jobs, Reread};
 use super::super::list_epoch::ListEpoch;
 use super::super::stored_job::{RawJob, StoredJob};
@@ -289,7 +290,7 @@ fn a_job_with_any_spec_keeps_its_name() {
 fn planned(jobs: &Jobs) -> (u32, bool) {
     let (held, _) = question(jobs);
     let before = ASKED.get();
-    let validated = held.validate(&Settings::default());
+    let validated = Validated::of(&held, &Settings::default());
     let plan = validated.plan(&held, &held.status(), &Observed::default(), Timestamp::UNIX_EPOCH);
     (ASKED.get() - before, plan.refused)
 }

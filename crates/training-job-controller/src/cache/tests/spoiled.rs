@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::super::tests::toy::{ToyJob, stored};
+use super::super::super::validate::Validated;
 use super::super::stored_job::StoredJob;
 use training_job::api::{JobStatus, STATUS_FIELDS};
 use training_job::job::Settings;
@@ -56,7 +57,7 @@ impl World {
     }
 
     fn plan(&self, job: &StoredJob) -> Plan {
-        let validated = job.validate(&Settings::default());
+        let validated = Validated::of(job, &Settings::default());
         validated.plan(job, &job.status(), &self.observed, self.now)
     }
 
@@ -83,7 +84,7 @@ impl World {
                 );
                 return job.status();
             };
-            let validated = job.validate(&Settings::default());
+            let validated = Validated::of(&job, &Settings::default());
             let topology = validated.topology();
             let patch = job
                 .status_change(&job.status(), &change.status, topology)
