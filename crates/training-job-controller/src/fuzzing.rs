@@ -43,7 +43,7 @@ impl Caches {
     pub async fn keep(&self) {
         let listed = FirstList::sender;
         tokio::join!(
-            self.kind.watch(&self.operator.context, listed()),
+            self.operator.watch_jobs(&self.kind, listed()),
             self.operator
                 .watch_children::<PodRecord>(ChildKind::Pod, listed()),
             self.operator

@@ -16,61 +16,60 @@ use super::job_state::JobState;
 use super::reconciler::JobReconciler;
 use super::steps::Observation;
 
-impl JobReconciler {
-    /// Returns the cached job and its children. An uncertain job is read again first. Returns `None` if the job is
-    /// gone or another job has its name.
-    ///
-    /// # Errors
-    /// The job is uncertain, and reading it failed.
-    pub(super) async fn observe(
-        &self,
-        context: &Context,
-        cached: &Arc<StoredJob>,
-        state: &mut JobState,
-    ) -> Result<Option<Observation>, CallError> {
-        let job = self.confirm(context, cached.clone(), state).await?;
-        let is_same = |job: &Arc<StoredJob>| jobs::uid(job.meta()) == jobs::uid(cached.meta());
-        Ok(job.filter(is_same).map(|job| Observation {
-            children: context.observe(&job),
-            job,
-        }))
-    }
+/// Returns the cached job and its children. An uncertain job is read again first. Returns `None` if the job is
+/// gone or another job has its name.
+///
+/// # Errors
+/// The job is uncertain, and reading it failed.
+pub(super) async fn observe(
+    reconciler: &JobReconciler,
+    context: &Context,
+    cached: &Arc<StoredJob>,
+    state: &mut JobState,
+) -> Result<Option<Observation>, CallError> {
+    let job = confirm(reconciler, context, cached.clone(), state).await?;
+    let is_same = |job: &Arc<StoredJob>| jobs::uid(job.meta()) == jobs::uid(cached.meta());
+    Ok(job.filter(is_same).map(|job| Observation {
+        children: context.observe(&job),
+        job,
+    }))
+}
 
-    async fn confirm(
-        &self,
-        context: &Context,
-        mut cached: Arc<StoredJob>,
-        state: &mut JobState,
-    ) -> Result<Option<Arc<StoredJob>>, CallError> {
-        let name = jobs::name(cached.meta());
-        while state
-            .uncertain
-            .as_ref()
-            .is_some_and(|why| why.still_applies(&cached))
-        {
-            let epoch = self.jobs().epoch();
-            let (job, version) = read_job(context, &self.kind, &name).await?;
-            let reread = self.jobs().reread(&cached, epoch, job, version);
-            match reread {
-                Reread::Current(job) => {
-                    state.uncertain = None;
-                    cached = job;
-                }
-                Reread::Gone(uid) => {
-                    uid.iter().for_each(|uid| self.forget(context, &name.0, uid));
+async fn confirm(
+    reconciler: &JobReconciler,
+    context: &Context,
+    mut cached: Arc<StoredJob>,
+    state: &mut JobState,
+) -> Result<Option<Arc<StoredJob>>, CallError> {
+    let name = jobs::name(cached.meta());
+    while state
+        .uncertain
+        .as_ref()
+        .is_some_and(|why| why.still_applies(&cached))
+    {
+        let epoch = reconciler.jobs().epoch();
+        let (job, version) = read_job(context, &reconciler.kind, &name).await?;
+        let reread = reconciler.jobs().reread(&cached, epoch, job, version);
+        match reread {
+            Reread::Current(job) => {
+                state.uncertain = None;
+                cached = job;
+            }
+            Reread::Gone(uid) => {
+                uid.iter()
+                    .for_each(|uid| reconciler.forget(context, &name.0, uid));
+                return Ok(None);
+            }
+            Reread::Stale => {
+                let Some(now) = reconciler.jobs().get(&name) else {
                     return Ok(None);
-                }
-                Reread::Stale => {
-                    let Some(now) = self.jobs().get(&name) else {
-                        return Ok(None);
-                    };
-                    cached = now;
-                }
+                };
+                cached = now;
             }
         }
-        state.uncertain = None;
-        Ok(Some(cached))
     }
+    state.uncertain = None;
+    Ok(Some(cached))
 }
 
 /// Returns the job of this name from the server, if it exists, and the version of that state.

@@ -29,6 +29,7 @@ use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
 use super::queue::Queue;
 use super::quota_queue::QuotaQueue;
+use super::reconcile::reconcile;
 use super::reconciler::{FirstList, JobReconciler};
 
 /// The time that calls in flight have to finish when the operator stops.
@@ -165,7 +166,7 @@ impl Operator {
         for kind in &self.kinds {
             let done = FirstList::sender();
             of_kinds.push(vec![done.subscribe()]);
-            watches.push(Box::pin(kind.watch(context, done)));
+            watches.push(Box::pin(self.watch_jobs(kind, done)));
         }
         let gangs = context
             .settings
@@ -270,7 +271,7 @@ impl Operator {
                     }
                     reconciles.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
-                            kind.reconcile(&self.context, &key, waited).await;
+                            reconcile(kind, &self.context, &key, waited).await;
                         }
                         key
                     });

@@ -1,17 +1,22 @@
-//! The reconciler of one kind: the cached jobs, and a record for each job.
+//! The reconciler of one kind: the cached jobs, and a record for each job; and the data of one reconcile.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use training_job::api::{ConditionType, JobStatus};
 use training_job::job::Kind;
+use training_job::plan::Plan;
+use training_job::plan::observed::{NameHolder, Observed};
 
 use super::cache::jobs::Jobs;
+use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::job_state::JobState;
 use super::metrics::Metrics;
+use super::validate::Validated;
 
 /// The first list of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,5 +84,47 @@ impl JobReconciler {
             context.metrics.deleted(self.kind.framework.name, namespace);
         }
         context.children().forget(namespace, uid);
+    }
+}
+
+/// The data that the steps of one reconcile share.
+pub(super) struct Reconcile<'a> {
+    pub(super) reconciler: &'a JobReconciler,
+    pub(super) context: &'a Context,
+    pub(super) job: &'a StoredJob,
+    /// The status of the cached job, without its invalid values.
+    pub(super) stored_status: JobStatus,
+    pub(super) validated: Validated<'a>,
+    pub(super) state: &'a mut JobState,
+}
+
+impl Reconcile<'_> {
+    /// Records the time since which an active job has no pods. It is that of its start, or now if its pods are gone.
+    pub(super) fn record_wait(&mut self, children: &Observed) {
+        let status = &self.stored_status;
+        let is_active = !status.is_finished() && !status.is(ConditionType::Suspended);
+        if !is_active || !children.pods.is_empty() {
+            self.state.without_pods = None;
+        } else if self.state.without_pods.is_none() {
+            let had_pods = status.restart_count > 0 || status.condition(ConditionType::Running).is_some();
+            let created = self.job.meta().creation_timestamp.as_ref();
+            let started = status.start_time.as_ref().or(created).filter(|_| !had_pods);
+            let since = started.map_or_else(|| self.context.clock.now(), |time| time.0);
+            self.state.without_pods = Some(Arc::new(self.context.metrics.wait_for_pods(since)));
+        }
+    }
+
+    /// Plans from the current children, and from the holders of the names that have been read.
+    pub(super) fn plan_with(&self, read: &BTreeMap<String, NameHolder>) -> Plan {
+        let mut children = self.context.observe(self.job);
+        if !read.is_empty() {
+            Arc::make_mut(&mut children).read.clone_from(read);
+        }
+        self.plan(&children)
+    }
+
+    pub(super) fn plan(&self, children: &Observed) -> Plan {
+        let now = self.context.clock.now();
+        self.validated.plan(self.job, &self.stored_status, children, now)
     }
 }

@@ -13,8 +13,7 @@ use training_job::job::GangScheduler;
 use training_job::plan::ChildKind;
 
 use super::cache::children::OwnerRef;
-use super::cache::jobs;
-use super::cache::list_epoch::ObjectName;
+use super::cache::jobs::{self, Jobs};
 use super::cache::partial_child::Child;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::{RawJob, StoredJob};
@@ -28,72 +27,76 @@ use super::reconciler::{FirstList, JobReconciler};
 /// together.
 const COLLECT: Duration = Duration::from_millis(10);
 
-impl JobReconciler {
-    fn key(&self, (namespace, name): ObjectName) -> Key {
-        Key {
-            kind: self.number,
-            namespace,
-            name,
+/// Handles an event of the watch of jobs.
+pub(super) fn on_job_event(
+    reconciler: &JobReconciler,
+    context: &Context,
+    event: Event<RawJob>,
+    listed: &watch::Sender<FirstList>,
+) {
+    match event {
+        Event::ListStarted => reconciler.jobs().list_started(),
+        Event::ListPage(version) => reconciler.jobs().list_page(version),
+        // Objects from the server always have names; an empty name in a path would mean all objects.
+        Event::Listed(job) | Event::Applied(job) if job.metadata.name.is_none() => {}
+        Event::Listed(job) => store(reconciler, context, job, Jobs::listed),
+        Event::ListDone => {
+            let gone = reconciler.jobs().list_done();
+            gone.iter()
+                .for_each(|((namespace, _), uid)| reconciler.forget(context, namespace, uid));
+            FirstList::complete(listed);
         }
+        Event::Applied(job) => store(reconciler, context, job, Jobs::applied),
+        Event::Deleted(job) => {
+            let uid = reconciler.jobs().deleted(&job.metadata);
+            reconciler.forget(context, &jobs::name(&job.metadata).0, &uid);
+        }
+        Event::Bookmark(version) => reconciler.jobs().bookmark(version),
+        // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
+        // kinds, also while it may not list those of this kind.
+        Event::Absent => FirstList::complete(listed),
+        Event::Forbidden(_) => FirstList::deny(listed),
+        Event::Failed => {}
     }
+}
 
-    /// Handles an event of the watch of jobs.
-    pub(super) fn on_job_event(
-        &self,
-        context: &Context,
-        event: Event<RawJob>,
-        listed: &watch::Sender<FirstList>,
-    ) {
-        match event {
-            Event::ListStarted => self.jobs().list_started(),
-            Event::ListPage(version) => self.jobs().list_page(version),
-            // Objects from the server always have names; an empty name in a path would mean all objects.
-            Event::Listed(job) | Event::Applied(job) if job.metadata.name.is_none() => {}
-            Event::Listed(job) => {
-                let job = StoredJob::of(&self.kind, job);
-                let (key, has_begun) = (self.key(jobs::name(job.meta())), job.has_begun());
-                let replaced = self.jobs().listed(job);
-                self.forget_and_requeue(context, key, has_begun, replaced);
-            }
-            Event::ListDone => {
-                let gone = self.jobs().list_done();
-                gone.iter()
-                    .for_each(|((namespace, _), uid)| self.forget(context, namespace, uid));
-                FirstList::complete(listed);
-            }
-            Event::Applied(job) => {
-                let job = StoredJob::of(&self.kind, job);
-                let (key, has_begun) = (self.key(jobs::name(job.meta())), job.has_begun());
-                let replaced = self.jobs().applied(job);
-                self.forget_and_requeue(context, key, has_begun, replaced);
-            }
-            Event::Deleted(job) => {
-                let uid = self.jobs().deleted(&job.metadata);
-                self.forget(context, &jobs::name(&job.metadata).0, &uid);
-            }
-            Event::Bookmark(version) => self.jobs().bookmark(version),
-            // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
-            // kinds, also while it may not list those of this kind.
-            Event::Absent => FirstList::complete(listed),
-            Event::Forbidden(_) => FirstList::deny(listed),
-            Event::Failed => {}
-        }
+/// Stores a job in the cache by `put`, which returns the UID of the job that had the name before, and queues it.
+fn store(
+    reconciler: &JobReconciler,
+    context: &Context,
+    job: RawJob,
+    put: impl FnOnce(&mut Jobs, StoredJob) -> Option<String>,
+) {
+    let job = StoredJob::of(&reconciler.kind, job);
+    let ((namespace, name), has_begun) = (jobs::name(job.meta()), job.has_begun());
+    let replaced = put(&mut reconciler.jobs(), job);
+    if let Some(uid) = replaced {
+        reconciler.forget(context, &namespace, &uid);
     }
-
-    /// Requeues a job. `replaced` is the UID of the job that had the name before.
-    fn forget_and_requeue(&self, context: &Context, key: Key, has_begun: bool, replaced: Option<String>) {
-        if let Some(uid) = replaced {
-            self.forget(context, &key.namespace, &uid);
-        }
-        if has_begun {
-            context.queue.add(key);
-        } else {
-            context.queue.add_new(key);
-        }
+    let key = Key {
+        kind: reconciler.number,
+        namespace,
+        name,
+    };
+    match has_begun {
+        true => context.queue.add(key),
+        false => context.queue.add_new(key),
     }
 }
 
 impl Operator {
+    /// Watches the jobs of one kind forever, and records the state of the first list.
+    pub(super) async fn watch_jobs(&self, reconciler: &JobReconciler, listed: watch::Sender<FirstList>) {
+        let context = &self.context;
+        let handle = |event| on_job_event(reconciler, context, event, &listed);
+        let (client, resource) = (context.client.clone(), &reconciler.kind.resource);
+        let api = match &context.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        };
+        context.watch(api, resource, None, handle).await;
+    }
+
     /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<FirstList>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.kind.framework.controller).collect();

@@ -17,7 +17,9 @@ use super::super::events;
 use super::super::job_state::JobState;
 use super::super::metrics::Metrics;
 use super::super::operator::{Operator, Options};
+use super::super::reconcile::reconcile;
 use super::super::reconciler::{FirstList, JobReconciler};
+use super::super::watch::on_job_event;
 use super::log::Log;
 use super::toy::{MADE, ToyJob, raw, raw_job as job};
 use kube_follow::Event;
@@ -52,8 +54,7 @@ impl Bench {
     }
 
     fn take(&self, event: Event<RawJob>) {
-        self.kind
-            .on_job_event(&self.operator.context, event, &self.listed);
+        on_job_event(&self.kind, &self.operator.context, event, &self.listed);
     }
 
     /// Returns the UIDs of the jobs with a stored state.
@@ -174,7 +175,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted
         let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), context.queue.next())
             .await
             .expect("it is reconciled again");
-        bench.kind.reconcile(context, &key, waited).await;
+        reconcile(&bench.kind, context, &key, waited).await;
         context.queue.done(&key);
     }
     assert_eq!(*deleted.lock(), ["job-worker-0", "job"]);
@@ -202,7 +203,7 @@ async fn a_pod_is_rendered_when_its_call_is_permitted() {
     });
     bench.take(Event::Applied(raw(&large)));
     let (key, waited) = context.queue.next().await;
-    let reconcile = bench.kind.reconcile(context, &key, waited);
+    let reconcile = reconcile(&bench.kind, context, &key, waited);
     let ended = tokio::time::timeout(Duration::from_secs(1), reconcile).await;
     assert!(ended.is_err(), "it waits for answers");
     assert_eq!(MADE.get(), 32);
@@ -234,7 +235,7 @@ async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
     bench.take(Event::Applied(raw(&job)));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
-    bench.kind.reconcile(context, &key, waited).await;
+    reconcile(&bench.kind, context, &key, waited).await;
 
     let lines = log.lines();
     let messages: Vec<_> = lines
@@ -288,7 +289,7 @@ async fn log_lines_of_actions_and_of_failures_have_the_same_role_and_index() {
     bench.take(Event::Applied(raw(&job)));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
-    bench.kind.reconcile(context, &key, waited).await;
+    reconcile(&bench.kind, context, &key, waited).await;
     let failure = FailureRecord {
         role: Some("Worker".to_owned()),
         index: Some(1),
@@ -341,7 +342,7 @@ async fn an_active_job_without_pods_waits_for_them_until_it_is_gone() {
         let context = &bench.operator.context;
         bench.take(Event::Applied(job()));
         let (key, waited) = context.queue.next().await;
-        bench.kind.reconcile(context, &key, waited).await;
+        reconcile(&bench.kind, context, &key, waited).await;
         assert_eq!(longest() > 1e6, waits, "suspended: {suspend}");
         bench.take(Event::Deleted(job()));
         assert!(longest() < 1.0, "the job is gone");
