@@ -62,12 +62,13 @@ fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
     })
 }
 
-/// Returns true if pods may have been created for other numbers than the spec has now, because the spec was edited before
-/// the first status was stored.
-pub(super) fn may_differ_from_first(job: &ValidJob<'_>, stored: &JobStatus) -> bool {
+/// Returns a change for which all pods restart if they may have been created for other numbers than the spec has now,
+/// because the spec was edited before the first status was stored.
+pub(super) fn early_change(job: &ValidJob<'_>, stored: &JobStatus) -> Option<String> {
     let generation = job.job.meta().generation;
     let other = |(name, size): (String, i32)| (name, size.saturating_add(1));
-    *stored == JobStatus::default()
+    let may_differ = *stored == JobStatus::default()
         && generation.is_some_and(|generation| generation > 1)
-        && depends_on(job, &job.topology.sizes().into_iter().map(other).collect())
+        && depends_on(job, &job.topology.sizes().into_iter().map(other).collect());
+    may_differ.then(|| "an edit at its start".to_owned())
 }

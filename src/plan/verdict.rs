@@ -133,9 +133,8 @@ pub(super) fn judge<'s, 'a>(
 
 /// Returns the verdict for a job without failures that are not tolerated.
 fn goes_on<'s, 'a>(facts: &Facts<'_>, status: &JobStatus, running: bool) -> JobVerdict<'s, 'a> {
-    let edited_first = || resize::may_differ_from_first(facts.job, facts.stored);
-    let edited_first = || edited_first().then(|| "an edit at its start".to_owned());
-    let change = resize::change(facts.job, status).or_else(edited_first);
+    let change = resize::change(facts.job, status);
+    let change = change.or_else(|| resize::early_change(facts.job, facts.stored));
     let attempts = facts.observed.pods.values().map(|pod| pod.attempt);
     match (change, attempts.max()) {
         (Some(change), Some(ahead)) => JobVerdict::Resizes { change, ahead },
