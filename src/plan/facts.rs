@@ -11,7 +11,6 @@ use super::observed::Observed;
 use super::reasons::FAILED_VALIDATION;
 
 /// The input of a plan: the job, its children, its stored status and the time.
-#[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) job: &'a ValidJob<'a>,
     pub(super) observed: &'a Observed,
