@@ -3,6 +3,7 @@
 //! An indented line that begins with `$` is a command, and `>` continues it. Its output follows: the lines of standard
 //! output, those of standard error after a `!`, and the exit code in brackets if it is not 0. Other lines are prose.
 //! The commands of a file run in one bash, in a directory that has links to the jobs of the tests and the examples.
+//! `$ROOT` is the repository, and `$VERSION` its version.
 //! `UPDATE_SNAPSHOTS=1` writes the output into the files.
 
 use std::fs;
@@ -43,7 +44,7 @@ macro_rules! cases {
     };
 }
 
-cases! { bad_input convert diff explain manual new new_kind render smoke_test snapshot validate }
+cases! { action bad_input completions convert diff diff_revisions explain manual new new_kind release render smoke_test snapshot validate }
 
 fn folder() -> std::path::PathBuf {
     root().join("operator/tests/offline/cases")
@@ -71,7 +72,7 @@ fn run(name: &str, text: &str) -> String {
         first.or_else(|| line.strip_prefix("  > ").map(str::to_owned))
     });
     let commands = commands.collect::<Vec<_>>().join("\n");
-    let mut script = r#"set -o pipefail; training-operator() { "$PROGRAM" "$@"; }"#.to_owned();
+    let mut script = r#"set -o pipefail; PATH="${ERRORS%/*}:$PATH""#.to_owned();
     for command in commands.split(MARK).skip(1) {
         script += &format!(
             "\n{{ {command}\n}} 2>$ERRORS; code=$?; sed 's/^/! /' $ERRORS; printf '{MARK}%s{MARK}' $code"
@@ -80,6 +81,7 @@ fn run(name: &str, text: &str) -> String {
     let outside = empty_directory(&format!("case-{name}"));
     let directory = outside.join("files");
     fs::create_dir(&directory).unwrap();
+    symlink(path(), outside.join("training-operator")).unwrap();
     for link in LINKS.map(|link| root().join(link)) {
         symlink(&link, directory.join(link.file_name().unwrap())).unwrap();
     }
@@ -87,7 +89,8 @@ fn run(name: &str, text: &str) -> String {
         .args(["--norc", "-c", &script])
         .current_dir(&directory)
         .env("LC_ALL", "C.UTF-8")
-        .env("PROGRAM", path())
+        .env("ROOT", root())
+        .env("VERSION", env!("CARGO_PKG_VERSION"))
         .env("ERRORS", outside.join("errors"))
         .stdin(Stdio::null())
         .output()

@@ -9,8 +9,6 @@
 
 mod cases;
 mod chart;
-mod ci;
-mod completions;
 mod convert;
 mod crds;
 mod docs;

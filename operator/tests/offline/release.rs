@@ -1,12 +1,10 @@
-//! The workflows of GitHub, and the steps of a release that need nothing but the repository.
+//! The workflows of GitHub. The steps of a release that need nothing but the repository are in `cases/release.t`.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use serde_json::Value;
-use training_operator_testing::program::{empty_directory, root};
+use training_operator_testing::program::root;
 
 /// Returns the workflows by their file names.
 fn workflows() -> Vec<(String, Value)> {
@@ -108,120 +106,4 @@ fn commands_name_scripts_and_targets_that_exist() {
     for step in ["tag", "files", "push", "notes"] {
         assert!(seen.contains(&format!("release.sh {step}")), "{step}: {seen:?}");
     }
-}
-
-fn release(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(directory.join("tools/release.sh"))
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
-fn version() -> String {
-    env!("CARGO_PKG_VERSION").to_owned()
-}
-
-/// Creates a folder with what the step `tag` reads, as it is in a commit that is released.
-fn released(name: &str) -> PathBuf {
-    let folder = empty_directory(name);
-    let write = |file: &str, text: String| {
-        let path = folder.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
-    for file in ["Cargo.toml", "manifests/base/deployment.yaml"] {
-        write(file, read(file));
-    }
-    let version = version();
-    write(
-        "manifests/helm/training-operator/Chart.yaml",
-        format!("version: {version}\nappVersion: \"{version}\"\n"),
-    );
-    let changes = read("CHANGELOG.md");
-    let (before, after) = changes.split_once("## [Unreleased]\n").unwrap();
-    // Until the first release, or with the section of a release below.
-    let after = after.split("\n## [").next().unwrap();
-    let changes = format!(
-        "{before}## [Unreleased]\n\n## [{version}] - 2026-01-31\n{after}\n## [0.0.9] - 2025-01-01\n\nOld.\n"
-    );
-    write("CHANGELOG.md", changes);
-    fs::create_dir(folder.join("tools")).unwrap();
-    fs::copy(root().join("tools/release.sh"), folder.join("tools/release.sh")).unwrap();
-    folder
-}
-
-#[test]
-fn a_tag_is_released_only_if_all_have_its_version() {
-    let folder = released("release-tag");
-    let tag = format!("v{}", version());
-    let check = || release(&folder, &["tag", &tag]);
-    assert!(check().status.success(), "{:?}", check());
-    let expect = |output: Output, problem: &str| {
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(
-            errors.starts_with("release: ") && errors.contains(problem),
-            "{errors}"
-        );
-    };
-    expect(
-        release(&folder, &["tag", "v9.9.9"]),
-        &format!("the tag is v9.9.9, but Cargo.toml has version {}", version()),
-    );
-    let version = version();
-    for (file, from, to, problem) in [
-        (
-            "manifests/base/deployment.yaml",
-            format!("training-operator:{version}"),
-            "training-operator:9.9.9".to_owned(),
-            "names the image of 9.9.9",
-        ),
-        (
-            "manifests/helm/training-operator/Chart.yaml",
-            format!("appVersion: \"{version}\""),
-            "appVersion: 9.9.9".to_owned(),
-            "has appVersion 9.9.9",
-        ),
-        (
-            "CHANGELOG.md",
-            format!("## [{version}] - 2026-01-31"),
-            format!("## [{version}]"),
-            "CHANGELOG.md has no section",
-        ),
-        (
-            "CHANGELOG.md",
-            format!("## [{version}] - 2026-01-31\n"),
-            format!("## [{version}] - 2026-01-31\n\n## [0.0.10] - 2026-01-30\n"),
-            "is empty",
-        ),
-    ] {
-        let path = folder.join(file);
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains(&from), "{file}: {from}");
-        fs::write(&path, text.replace(&from, &to)).unwrap();
-        expect(check(), problem);
-        fs::write(&path, text).unwrap();
-    }
-    assert!(check().status.success(), "{:?}", check());
-}
-
-#[test]
-fn the_notes_of_a_version_are_its_section_of_the_changelog() {
-    let folder = released("release-notes");
-    let notes = release(&folder, &["notes"]);
-    assert!(notes.status.success(), "{notes:?}");
-    let notes = String::from_utf8(notes.stdout).unwrap();
-    let changes = fs::read_to_string(folder.join("CHANGELOG.md")).unwrap();
-    let (_, section) = changes.split_once("] - 2026-01-31\n").unwrap();
-    let (section, _) = section.split_once("## [0.0.9]").unwrap();
-    assert_eq!(notes.trim(), section.trim());
-    assert!(notes.len() > 1000, "{notes}");
-    let old = release(&folder, &["notes", "0.0.9"]);
-    assert_eq!(String::from_utf8(old.stdout).unwrap(), "Old.\n");
-    // The points of a version must match literally.
-    let none = release(&folder, &["notes", "0.0x9"]);
-    assert_eq!(none.status.code(), Some(1));
-    let errors = String::from_utf8(none.stderr).unwrap();
-    assert_eq!(errors, "release: CHANGELOG.md has no section of 0.0x9\n");
 }
