@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Counts the patterns that make the code hard to read: in comments and names of tests, and files that import each other in a circle.
+"""Counts the patterns that make the code hard to read: in comments and names of tests, files and modules
+that import each other in a circle, and imports of the library against the order of its modules.
 
     tools/smells.py            compares the counts with tools/smells.txt; exit code 1 if one differs
     tools/smells.py --list     prints each place as well
@@ -16,6 +17,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "tools" / "smells.txt"
+
+# The modules of the library. Each may import those before it.
+ORDER = ["api", "job", "validate", "render", "admission", "offline", "plan"]
 
 COMMENT = re.compile(r"^\s*(///|//!|//)(?!/)\s?(.*)$")
 OPENING = re.compile(r"^(What|Whether|How|Where|Why|Which)\b")
@@ -116,17 +120,33 @@ def imports(module, path, all_modules):
             yield target
 
 
-def circles(src):
-    """Yields the files of a crate that import themselves through others."""
-    all_modules = modules(src)
-    graph = {module: set(imports(module, path, all_modules)) for module, path in all_modules.items()}
-    for module, path in all_modules.items():
+def circles(graph):
+    """Yields the modules that import themselves through others."""
+    for module in graph:
         reached, new = set(), graph[module]
         while new:
             reached |= new
             new = set().union(*(graph[m] for m in new)) - reached
         if module in reached:
-            yield path
+            yield module
+
+
+def directions(src):
+    """Yields the smells of the imports of a crate, each with a file or a module."""
+    all_modules = modules(src)
+    graph = {module: set(imports(module, path, all_modules)) for module, path in all_modules.items()}
+    for module in circles(graph):
+        yield "files-in-import-circles", all_modules[module]
+    # The modules at the root of the crate, with all their files.
+    top = {module[0]: set() for module in graph}
+    for module, others in graph.items():
+        top[module[0]] |= {other[0] for other in others} - {module[0]}
+    for module in circles(top):
+        yield "modules-in-import-circles", src / module
+    if src == ROOT / "src":
+        for module, others in top.items():
+            if module not in ORDER or others - set(ORDER[: ORDER.index(module)]):
+                yield "imports-against-the-order", src / module
 
 
 def count():
@@ -134,8 +154,8 @@ def count():
     files = subprocess.run(["git", "ls-files", "*.rs"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     crates = {root for name in files.splitlines() for root in re.findall(r"^(?:.*/)?src(?=/)", name)}
     for root in sorted(crates):
-        for path in sorted(circles(ROOT / root)):
-            found.setdefault("files-in-import-circles", []).append(f"{path.relative_to(ROOT)}:1")
+        for smell, path in directions(ROOT / root):
+            found.setdefault(smell, []).append(f"{path.relative_to(ROOT)}:1")
     for name in files.splitlines():
         path = ROOT / name
         if path.exists():
@@ -154,6 +174,8 @@ def main():
         "allow-without-reason",
         "riddles-as-test-names",
         "files-in-import-circles",
+        "modules-in-import-circles",
+        "imports-against-the-order",
     ]
     found = count()
     if "--list" in sys.argv:

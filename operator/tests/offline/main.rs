@@ -14,7 +14,6 @@ mod crds;
 mod docs;
 mod docs_names;
 mod house;
-mod imports;
 mod monitoring;
 mod performance;
 mod pod_rules;
