@@ -4,6 +4,12 @@ use training_operator_testing::manifests::{find, objects};
 
 use crate::helm::{Helm, RELEASE, chart};
 
+/// Returns the rows of a table, whose cells are separated by ` | `.
+fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELLS]> {
+    let rows = table.lines().filter(|line| !line.is_empty());
+    rows.map(|row| row.split(" | ").collect::<Vec<_>>().try_into().expect(row))
+}
+
 #[test]
 fn the_chart_has_no_lint() {
     for helm in Helm::ALL {
@@ -17,51 +23,27 @@ fn the_chart_has_no_lint() {
     }
 }
 
-/// Values that are wrong, and a part of the message.
-const WRONG: [(&str, &str); 13] = [
-    ("replica=3", "'replica' not allowed"),
-    ("replicas=two", "'/replicas': got string, want integer"),
-    ("replicas=-1", "'/replicas': minimum: got -1, want 0"),
-    ("image.tag=1.0:x", "'/image/tag': '1.0:x' does not match pattern"),
-    (
-        "image.digest=abc",
-        "'/image/digest': 'abc' does not match pattern",
-    ),
-    (
-        "image.pullSecrets={registry}",
-        "'/image/pullSecrets/0': got string, want object",
-    ),
-    ("kinds.MpiJob=true", "'MpiJob' not allowed"),
-    (
-        "kinds.MPIJob=yes please",
-        "'/kinds/MPIJob': got string, want boolean",
-    ),
-    (
-        "gangScheduling.type=kube",
-        "value must be one of 'none', 'volcano', 'coscheduling'",
-    ),
-    (
-        "watchNamespace=Team",
-        "'/watchNamespace': 'Team' does not match pattern",
-    ),
-    (
-        "log.level=loud",
-        "'/log/level': value must be one of 'debug', 'info', 'warn', 'error', 'panic'",
-    ),
-    (
-        "jobDefaults.restartScope=Pod",
-        "'/jobDefaults/restartScope': value must be one of",
-    ),
-    (
-        "forceDeleteAfter=5 minutes",
-        "'/forceDeleteAfter': '5 minutes' does not match pattern",
-    ),
-];
+/// Values that are wrong, each with a part of the message.
+const WRONG: &str = "\
+replica=3 | 'replica' not allowed
+replicas=two | '/replicas': got string, want integer
+replicas=-1 | '/replicas': minimum: got -1, want 0
+image.tag=1.0:x | '/image/tag': '1.0:x' does not match pattern
+image.digest=abc | '/image/digest': 'abc' does not match pattern
+image.pullSecrets={registry} | '/image/pullSecrets/0': got string, want object
+kinds.MpiJob=true | 'MpiJob' not allowed
+kinds.MPIJob=yes please | '/kinds/MPIJob': got string, want boolean
+gangScheduling.type=kube | value must be one of 'none', 'volcano', 'coscheduling'
+watchNamespace=Team | '/watchNamespace': 'Team' does not match pattern
+log.level=loud | '/log/level': value must be one of 'debug', 'info', 'warn', 'error', 'panic'
+jobDefaults.restartScope=Pod | '/jobDefaults/restartScope': value must be one of
+forceDeleteAfter=5 minutes | '/forceDeleteAfter': '5 minutes' does not match pattern
+";
 
 #[test]
 fn wrong_values_are_named() {
     for helm in Helm::ALL {
-        for (value, message) in WRONG {
+        for [value, message] in rows(WRONG) {
             let chart = chart();
             let refused = helm.run(&["template", "x", chart.to_str().unwrap(), "--set", value]);
             assert_ne!(refused.code, 0, "{value}");
@@ -111,123 +93,33 @@ fn large_numbers_stay_integers() {
     }
 }
 
-/// Each of these would be lost, or land elsewhere, without its line in a template.
-const PLACED: [(&str, &str, &str, &str); 19] = [
-    (
-        "image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
-        "Deployment",
-        "/spec/template/spec/containers/0/image",
-        "\"ghcr.io/training-job/training-operator@sha256:0000000000000000000000000000000000000000000000000000000000000000\"",
-    ),
-    (
-        "image.tag=edge",
-        "Deployment",
-        "/spec/template/spec/containers/0/image",
-        "\"ghcr.io/training-job/training-operator:edge\"",
-    ),
-    (
-        "image.pullSecrets[0].name=registry",
-        "Deployment",
-        "/spec/template/spec/imagePullSecrets/0/name",
-        "\"registry\"",
-    ),
-    (
-        "priorityClassName=system-cluster-critical",
-        "Deployment",
-        "/spec/template/spec/priorityClassName",
-        "\"system-cluster-critical\"",
-    ),
-    (
-        "nodeSelector.pool=system",
-        "Deployment",
-        "/spec/template/spec/nodeSelector/pool",
-        "\"system\"",
-    ),
-    (
-        "tolerations[0].key=system",
-        "Deployment",
-        "/spec/template/spec/tolerations/0/key",
-        "\"system\"",
-    ),
-    (
-        "topologySpreadConstraints=null",
-        "Deployment",
-        "/spec/template/spec/topologySpreadConstraints",
-        "null",
-    ),
-    (
-        "podLabels.team=a",
-        "Deployment",
-        "/spec/template/metadata/labels/team",
-        "\"a\"",
-    ),
-    ("commonLabels.team=a", "Service", "/metadata/labels/team", "\"a\""),
-    (
-        "commonLabels.team=a",
-        "CustomResourceDefinition",
-        "/metadata/labels/team",
-        "\"a\"",
-    ),
-    (
-        "commonAnnotations.team=a",
-        "ClusterRole",
-        "/metadata/annotations/team",
-        "\"a\"",
-    ),
-    (
-        "serviceAccount.name=other",
-        "ServiceAccount",
-        "/metadata/name",
-        "\"other\"",
-    ),
-    (
-        "serviceAccount.name=other",
-        "ClusterRoleBinding",
-        "/subjects/0/name",
-        "\"other\"",
-    ),
-    (
-        "extraEnv[0].name=RUST_LOG",
-        "Deployment",
-        "/spec/template/spec/containers/0/env/0/name",
-        "\"RUST_LOG\"",
-    ),
-    (
-        "extraVolumes[0].name=more",
-        "Deployment",
-        "/spec/template/spec/volumes/0/name",
-        "\"more\"",
-    ),
-    (
-        "extraVolumeMounts[0].name=more",
-        "Deployment",
-        "/spec/template/spec/containers/0/volumeMounts/0/name",
-        "\"more\"",
-    ),
-    (
-        "podDisruptionBudget.minAvailable=50%",
-        "PodDisruptionBudget",
-        "/spec/minAvailable",
-        "\"50%\"",
-    ),
-    (
-        "metrics.serviceMonitor.enabled=true",
-        "ServiceMonitor",
-        "/spec/endpoints/0/port",
-        "\"monitoring-port\"",
-    ),
-    (
-        "networkPolicy.enabled=true",
-        "NetworkPolicy",
-        "/spec/policyTypes/0",
-        "\"Ingress\"",
-    ),
-];
+/// Values with the kind, the field and the value there. Each would be lost, or land elsewhere, without its line in a template.
+const PLACED: &str = r#"
+image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000 | Deployment | /spec/template/spec/containers/0/image | "ghcr.io/training-job/training-operator@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+image.tag=edge | Deployment | /spec/template/spec/containers/0/image | "ghcr.io/training-job/training-operator:edge"
+image.pullSecrets[0].name=registry | Deployment | /spec/template/spec/imagePullSecrets/0/name | "registry"
+priorityClassName=system-cluster-critical | Deployment | /spec/template/spec/priorityClassName | "system-cluster-critical"
+nodeSelector.pool=system | Deployment | /spec/template/spec/nodeSelector/pool | "system"
+tolerations[0].key=system | Deployment | /spec/template/spec/tolerations/0/key | "system"
+topologySpreadConstraints=null | Deployment | /spec/template/spec/topologySpreadConstraints | null
+podLabels.team=a | Deployment | /spec/template/metadata/labels/team | "a"
+commonLabels.team=a | Service | /metadata/labels/team | "a"
+commonLabels.team=a | CustomResourceDefinition | /metadata/labels/team | "a"
+commonAnnotations.team=a | ClusterRole | /metadata/annotations/team | "a"
+serviceAccount.name=other | ServiceAccount | /metadata/name | "other"
+serviceAccount.name=other | ClusterRoleBinding | /subjects/0/name | "other"
+extraEnv[0].name=RUST_LOG | Deployment | /spec/template/spec/containers/0/env/1/name | "RUST_LOG"
+extraVolumes[0].name=more | Deployment | /spec/template/spec/volumes/0/name | "more"
+extraVolumeMounts[0].name=more | Deployment | /spec/template/spec/containers/0/volumeMounts/0/name | "more"
+podDisruptionBudget.minAvailable=50% | PodDisruptionBudget | /spec/minAvailable | "50%"
+metrics.serviceMonitor.enabled=true | ServiceMonitor | /spec/endpoints/0/port | "monitoring-port"
+networkPolicy.enabled=true | NetworkPolicy | /spec/policyTypes/0 | "Ingress"
+"#;
 
 #[test]
 fn values_reach_their_objects() {
     for helm in Helm::ALL {
-        for (value, kind, pointer, expected) in PLACED {
+        for [value, kind, pointer, expected] in rows(PLACED) {
             let objects = helm.render("kubeflow", &[value]);
             let object = objects.iter().find(|object| object["kind"] == kind);
             let object = object.unwrap_or_else(|| panic!("{value}: no {kind}"));

@@ -4,7 +4,6 @@
 mod clean_up;
 mod collective;
 mod compact;
-mod inputs;
 mod kill;
 mod launcher;
 mod limits;
