@@ -19,11 +19,11 @@ pub(crate) type Told = Object<NotUsed, Conditions>;
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Conditions {
     #[serde(default)]
-    conditions: Vec<Standing>,
+    conditions: Vec<Condition>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Standing {
+struct Condition {
     #[serde(rename = "type")]
     type_: String,
     status: String,

@@ -44,7 +44,7 @@ macro_rules! cases {
     };
 }
 
-cases! { action bad_input completions convert diff diff_revisions explain local_run manual new new_kind release render smoke_test snapshot validate }
+cases! { action bad_input completions convert crd diff diff_revisions explain local_run manual new new_kind release render smoke_test snapshot validate }
 
 fn folder() -> std::path::PathBuf {
     root().join("operator/tests/offline/cases")

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use training_operator_testing::program::{empty_directory, root, run};
+use training_operator_testing::program::{root, run};
 
 /// Client-side `kubectl apply` stores the whole object in an annotation of at most 256 KiB. Also, people should be
 /// able to open the file.
@@ -63,41 +63,6 @@ fn kustomize_brings_the_definitions_of_each_folder() {
         all.sort();
         assert_eq!(brought, all, "{folder}");
     }
-}
-
-#[test]
-fn kinds_are_left_out_unless_they_are_named() {
-    let help = run(&["crd", "--help"]).stdout;
-    assert!(help.contains("all kinds but MPIJob, TfJob and MxJob"), "{help}");
-    let printed = run(&["crd"]).stdout;
-    for name in ["mpijobs.kubeflow.org", "mlkube.io"] {
-        assert!(!printed.contains(name), "{name}");
-    }
-    assert!(
-        run(&["crd", "--kind", "MPIJob"])
-            .stdout
-            .contains("name: mpijobs.kubeflow.org")
-    );
-    let typo = run(&["crd", "--kind", "MPIJobs"]);
-    assert_eq!(typo.code, Some(2));
-    assert!(
-        typo.stderr
-            .contains("--kind: \"MPIJobs\" is not supported; must be one of MXJob, TFJob"),
-        "{}",
-        typo.stderr
-    );
-}
-
-#[test]
-fn crd_keeps_other_files() {
-    let folder = empty_directory("definitions");
-    let kustomization = folder.join("Kustomization");
-    fs::write(&kustomization, "resources: []\n").unwrap();
-    let written = run(&["crd", "--dir", folder.to_str().unwrap()]);
-    assert_eq!(written.code, Some(0), "{}", written.stderr);
-    assert_eq!(fs::read_to_string(&kustomization).unwrap(), "resources: []\n");
-    let files = fs::read_dir(&folder).unwrap().count();
-    assert_eq!(files, 1 + definitions(&[]).len());
 }
 
 #[test]

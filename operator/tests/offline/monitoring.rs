@@ -109,17 +109,16 @@ impl Exported {
                 continue;
             };
             known.extend(labels.iter().map(String::as_str));
-            for matcher in &selector.matchers {
-                let label = &*matcher.label;
-                if !labels.contains(label) && !TARGET_LABELS.contains(&label) {
+            for (label, value) in &selector.matchers {
+                if !labels.contains(label) && !TARGET_LABELS.contains(&&**label) {
                     unknown.push(format!("{metric}{{{label}}}"));
                 }
-                let listed = self.values.get(label).filter(|_| !matcher.value.starts_with('$'));
+                let listed = self.values.get(label).filter(|_| !value.starts_with('$'));
                 let is_listed = |value: &&str| {
                     let is_pattern = value.contains('.') || value.parse::<u16>().is_ok();
                     is_pattern || listed.is_none_or(|listed| listed.contains(*value))
                 };
-                let missing = matcher.value.split('|').filter(|value| !is_listed(value));
+                let missing = value.split('|').filter(|value| !is_listed(value));
                 unknown.extend(missing.map(|value| format!("{metric}{{{label}=\"{value}\"}}")));
             }
         }

@@ -2,41 +2,27 @@
 
 use std::collections::BTreeSet;
 
-/// A comparison of a label with a value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Matcher {
-    pub(crate) label: String,
-    pub(crate) value: String,
-}
-
-/// A metric in a query, with its matchers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A metric in a query, with the labels and the values of its matchers.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Selector {
     pub(crate) metric: String,
-    pub(crate) matchers: Vec<Matcher>,
+    pub(crate) matchers: Vec<(String, String)>,
 }
 
 /// The names in a query.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) selectors: BTreeSet<Selector>,
     /// The labels by which series are grouped or joined.
     pub(crate) grouping: BTreeSet<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Text(String),
-    Sign(char),
-}
-
 const GROUPING: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 
 const OPERATORS: [&str; 5] = ["and", "or", "unless", "offset", "bool"];
 
-/// Returns the tokens of a query, without its durations and numbers.
-fn tokens(query: &str) -> Vec<Token> {
+/// Returns the words, texts and signs of a query, without its durations and numbers.
+fn tokens(query: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = query.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -47,39 +33,16 @@ fn tokens(query: &str) -> Vec<Token> {
             c if is_in_word(c) => rest.find(|c| !is_in_word(c)).unwrap_or(rest.len()),
             _ => first.len_utf8(),
         };
-        let (token, after) = rest.split_at(end);
-        match first {
-            '"' => found.push(Token::Text(token.trim_matches('"').to_owned())),
-            c if c.is_ascii_alphabetic() || c == '_' => found.push(Token::Word(token.to_owned())),
-            '[' | '0'..='9' => {}
-            sign => found.push(Token::Sign(sign)),
+        if first != '[' && !first.is_ascii_digit() {
+            found.push(&rest[..end]);
         }
-        rest = after.trim_start();
+        rest = rest[end..].trim_start();
     }
     found
 }
 
-/// Returns the tokens up to a closing sign, and removes them and the sign.
-fn take_until(tokens: &mut &[Token], end: char) -> Vec<Token> {
-    let all = *tokens;
-    let length = all.iter().position(|token| *token == Token::Sign(end));
-    let length = length.expect("a closed parenthesis");
-    *tokens = &all[length + 1..];
-    all[1..length].to_vec()
-}
-
-fn words(tokens: &[Token]) -> impl Iterator<Item = &String> {
-    tokens.iter().filter_map(|token| match token {
-        Token::Word(word) => Some(word),
-        _ => None,
-    })
-}
-
-fn texts(tokens: &[Token]) -> impl Iterator<Item = &String> {
-    tokens.iter().filter_map(|token| match token {
-        Token::Text(text) => Some(text),
-        _ => None,
-    })
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
 /// Returns the names in a query.
@@ -87,35 +50,30 @@ pub(crate) fn names(query: &str) -> Names {
     let mut names = Names::default();
     let tokens = tokens(query);
     let mut rest = &tokens[..];
-    while let Some((token, after)) = rest.split_first() {
+    while let Some((word, after)) = rest.split_first() {
+        let next = after.first().copied().unwrap_or_default();
+        let end = match next {
+            "{" => "}",
+            "(" if GROUPING.contains(word) => ")",
+            _ => next,
+        };
+        let length = after.iter().position(|token| *token == end).unwrap_or_default();
+        let (inside, after) = after.split_at(length);
         rest = after;
-        let Token::Word(word) = token else { continue };
-        let is_grouped = matches!(rest.first(), Some(Token::Word(next)) if GROUPING.contains(&&**next));
-        match rest.first() {
-            _ if OPERATORS.contains(&&**word) => {}
-            Some(Token::Sign('(')) if GROUPING.contains(&&**word) => {
-                let labels = take_until(&mut rest, ')');
-                names.grouping.extend(words(&labels).cloned());
-            }
-            // A function, or an aggregation before or after its labels.
-            Some(Token::Sign('(')) => {}
-            _ if is_grouped => {}
-            next => {
-                let inside = match next {
-                    Some(Token::Sign('{')) => take_until(&mut rest, '}'),
-                    _ => Vec::new(),
-                };
-                let matchers = words(&inside).zip(texts(&inside));
-                names.selectors.insert(Selector {
-                    metric: word.clone(),
-                    matchers: matchers
-                        .map(|(label, value)| Matcher {
-                            label: label.clone(),
-                            value: value.clone(),
-                        })
-                        .collect(),
-                });
-            }
+        let words = inside
+            .iter()
+            .filter(|token| is_word(token))
+            .map(|word| (*word).to_owned());
+        if GROUPING.contains(word) {
+            names.grouping.extend(words);
+        // An aggregation comes before or after its labels. A word before a parenthesis is a function.
+        } else if is_word(word) && !OPERATORS.contains(word) && !GROUPING.contains(&next) && next != "(" {
+            let texts = inside.iter().filter(|token| token.starts_with('"'));
+            let texts = texts.map(|text| text.trim_matches('"').to_owned());
+            names.selectors.insert(Selector {
+                metric: (*word).to_owned(),
+                matchers: words.zip(texts).collect(),
+            });
         }
     }
     names
@@ -131,6 +89,9 @@ fn a_query_has_its_metrics_matchers_and_grouping_labels() {
     let grouping: Vec<_> = found.grouping.iter().collect();
     assert_eq!(grouping, ["d", "job", "le", "verb"]);
     let matchers = &found.selectors.first().unwrap().matchers;
-    let matchers: Vec<_> = matchers.iter().map(|m| (&*m.label, &*m.value)).collect();
+    let matchers: Vec<_> = matchers
+        .iter()
+        .map(|(label, value)| (&**label, &**value))
+        .collect();
     assert_eq!(matchers, [("code", "5..|429"), ("ns", "x")]);
 }
