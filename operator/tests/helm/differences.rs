@@ -4,78 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-/// A difference that is intended: a kind and optionally a name, the start of a path, and the reason.
-pub(crate) type Difference = (&'static str, &'static str, &'static str);
-
-pub(crate) const INTENDED: [Difference; 15] = [
-    ("", "/metadata/labels/helm.sh/chart", "a standard label of Helm"),
-    ("", "/metadata/labels/app.kubernetes.io/instance", "the release"),
-    (
-        "",
-        "/metadata/labels/app.kubernetes.io/managed-by",
-        "a standard label of Helm",
-    ),
-    (
-        "Namespace kubeflow",
-        "",
-        "helm --create-namespace creates it, and helm uninstall keeps it",
-    ),
-    (
-        "CustomResourceDefinition",
-        "/metadata/annotations/helm.sh/resource-policy",
-        "helm uninstall keeps them",
-    ),
-    (
-        "CustomResourceDefinition",
-        "/metadata/labels/",
-        "kustomize has only the labels that training-operator crd prints",
-    ),
-    (
-        "ClusterRole training-jobs-namespace-admin",
-        "/metadata/labels/app.kubernetes.io/",
-        "kustomize has no standard labels on it",
-    ),
-    (
-        "ClusterRole kubeflow-training-",
-        "/metadata/labels/app.kubernetes.io/",
-        "kustomize has no standard labels on them",
-    ),
-    (
-        "PodMonitor",
-        "/metadata/labels/app.kubernetes.io/",
-        "kustomize has only the name",
-    ),
-    (
-        "PrometheusRule",
-        "/metadata/labels/app.kubernetes.io/",
-        "kustomize has only the name",
-    ),
-    (
-        "ConfigMap training-operator-dashboard",
-        "/metadata/labels/app.kubernetes.io/",
-        "kustomize has no standard labels on it",
-    ),
-    (
-        "Deployment",
-        "/spec/template/metadata/labels/app.kubernetes.io/instance",
-        "the release",
-    ),
-    (
-        "Deployment",
-        "/spec/template/spec/containers/0/imagePullPolicy",
-        "the API server's default",
-    ),
-    (
-        "Deployment",
-        "/spec/template/spec/containers/0/args/--zap-log-level",
-        "the program's default",
-    ),
-    (
-        "Deployment",
-        "/spec/template/spec/containers/0/env/0/value",
-        "the namespace of the jobs may be another than the release's",
-    ),
-];
+/// The differences that are intended: a kind and optionally a name, the start of a path, and the reason.
+pub(crate) const INTENDED: &str = "\
+* | /metadata/labels/helm.sh/chart | a standard label of Helm
+* | /metadata/labels/app.kubernetes.io/instance | the release
+* | /metadata/labels/app.kubernetes.io/managed-by | a standard label of Helm
+Namespace kubeflow | - | helm --create-namespace creates it, and helm uninstall keeps it
+CustomResourceDefinition | /metadata/annotations/helm.sh/resource-policy | helm uninstall keeps them
+CustomResourceDefinition | /metadata/labels/ | kustomize has only the labels that training-operator crd prints
+ClusterRole training-jobs-namespace-admin | /metadata/labels/app.kubernetes.io/ | kustomize has no standard labels on it
+ClusterRole kubeflow-training- | /metadata/labels/app.kubernetes.io/ | kustomize has no standard labels on them
+PodMonitor | /metadata/labels/app.kubernetes.io/ | kustomize has only the name
+PrometheusRule | /metadata/labels/app.kubernetes.io/ | kustomize has only the name
+ConfigMap training-operator-dashboard | /metadata/labels/app.kubernetes.io/ | kustomize has no standard labels on it
+Deployment | /spec/template/metadata/labels/app.kubernetes.io/instance | the release
+Deployment | /spec/template/spec/containers/0/imagePullPolicy | the API server's default
+Deployment | /spec/template/spec/containers/0/args/--zap-log-level | the program's default
+Deployment | /spec/template/spec/containers/0/env/0/value | the namespace of the jobs may be another than the release's
+";
 
 /// Returns the differences between two sets of objects, as an object, a path and both values.
 pub(crate) fn differences(kustomize: &[Value], helm: &[Value]) -> Vec<(String, String, String)> {
@@ -110,8 +56,11 @@ pub(crate) fn differences(kustomize: &[Value], helm: &[Value]) -> Vec<(String, S
     found
 }
 
-pub(crate) fn is_intended((kind, start, _): &Difference, (name, path, _): &(String, String, String)) -> bool {
-    name.starts_with(kind) && path.starts_with(start) && start.is_empty() == path.is_empty()
+pub(crate) fn is_intended([kind, start, _]: &[&str; 3], (name, path, _): &(String, String, String)) -> bool {
+    let is_whole = *start == "-";
+    (*kind == "*" || name.starts_with(kind))
+        && is_whole == path.is_empty()
+        && (is_whole || path.starts_with(start))
 }
 
 fn name(object: &Value) -> String {

@@ -76,6 +76,12 @@ impl Helm {
     }
 }
 
+/// Returns the rows of a table, whose cells are separated by ` | `.
+pub(crate) fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELLS]> {
+    let rows = table.lines().filter(|line| !line.is_empty());
+    rows.map(|row| row.split(" | ").collect::<Vec<_>>().try_into().expect(row))
+}
+
 fn output(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -7,110 +7,48 @@ use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::manifests::{build, objects};
 
 use crate::differences::{INTENDED, differences, is_intended};
-use crate::helm::Helm;
+use crate::helm::{Helm, rows};
 
-struct Variant {
-    overlay: &'static str,
-    components: &'static [&'static str],
-    /// Folders that kustomize installs separately.
-    more: &'static [&'static str],
-    values: &'static [&'static str],
+/// An overlay, its components, the folders that kustomize installs separately, and the values of the chart.
+const VARIANTS: &str = "\
+standalone | - | - | -
+standalone | mpi | crds/mpi | kinds.MPIJob=true
+standalone | mlkube | crds/mlkube | kinds.MxJob=true kinds.TfJob=true
+standalone | volcano | - | gangScheduling.type=volcano
+standalone | coscheduling | - | gangScheduling.type=coscheduling
+standalone | monitoring | - | metrics.podMonitor.enabled=true metrics.alerts.enabled=true metrics.dashboard.enabled=true
+kubeflow | - | - | rbac.kubeflowUsers=true
+namespaced | - | - | watchNamespace=kubeflow crds.install=false rbac.namespaceAdmins=false
+namespaced | mpi mlkube volcano | - | watchNamespace=kubeflow crds.install=false rbac.namespaceAdmins=false kinds.MPIJob=true,kinds.MxJob=true,kinds.TfJob=true gangScheduling.type=volcano
+";
+
+/// Returns the words of a cell, which are none if it is `-`.
+fn words(cell: &str) -> Vec<&str> {
+    cell.split(' ').filter(|word| *word != "-").collect()
 }
-
-const NAMESPACED: [&str; 3] = [
-    "watchNamespace=kubeflow",
-    "crds.install=false",
-    "rbac.namespaceAdmins=false",
-];
-
-const VARIANTS: [Variant; 9] = [
-    Variant {
-        overlay: "standalone",
-        components: &[],
-        more: &[],
-        values: &[],
-    },
-    Variant {
-        overlay: "standalone",
-        components: &["mpi"],
-        more: &["crds/mpi"],
-        values: &["kinds.MPIJob=true"],
-    },
-    Variant {
-        overlay: "standalone",
-        components: &["mlkube"],
-        more: &["crds/mlkube"],
-        values: &["kinds.MxJob=true", "kinds.TfJob=true"],
-    },
-    Variant {
-        overlay: "standalone",
-        components: &["volcano"],
-        more: &[],
-        values: &["gangScheduling.type=volcano"],
-    },
-    Variant {
-        overlay: "standalone",
-        components: &["coscheduling"],
-        more: &[],
-        values: &["gangScheduling.type=coscheduling"],
-    },
-    Variant {
-        overlay: "standalone",
-        components: &["monitoring"],
-        more: &[],
-        values: &[
-            "metrics.podMonitor.enabled=true",
-            "metrics.alerts.enabled=true",
-            "metrics.dashboard.enabled=true",
-        ],
-    },
-    Variant {
-        overlay: "kubeflow",
-        components: &[],
-        more: &[],
-        values: &["rbac.kubeflowUsers=true"],
-    },
-    Variant {
-        overlay: "namespaced",
-        components: &[],
-        more: &[],
-        values: &NAMESPACED,
-    },
-    Variant {
-        overlay: "namespaced",
-        components: &["mpi", "mlkube", "volcano"],
-        more: &[],
-        values: &[
-            NAMESPACED[0],
-            NAMESPACED[1],
-            NAMESPACED[2],
-            "kinds.MPIJob=true,kinds.MxJob=true,kinds.TfJob=true",
-            "gangScheduling.type=volcano",
-        ],
-    },
-];
 
 #[tokio::test]
 async fn the_chart_and_kustomize_mean_the_same() {
     let plane = ControlPlane::shared().await;
     let mut used = BTreeSet::new();
-    for variant in VARIANTS {
-        let mut expected: Vec<Value> = build(plane, variant.overlay, variant.components, "kubeflow").await;
-        for folder in variant.more {
+    for [overlay, components, more, values] in rows(VARIANTS) {
+        let mut expected: Vec<Value> = build(plane, overlay, &words(components), "kubeflow").await;
+        for folder in words(more) {
             expected.extend(objects(&plane.kubectl(&["kustomize", folder]).await.success()));
         }
         for helm in Helm::ALL {
-            let rendered = helm.render("kubeflow", variant.values);
+            let rendered = helm.render("kubeflow", &words(values));
             assert!(!rendered.is_empty());
             for difference in differences(&expected, &rendered) {
-                let row = INTENDED.iter().position(|row| is_intended(row, &difference));
-                let (name, path, values) = &difference;
-                let overlay = (variant.overlay, variant.components);
-                used.insert(row.unwrap_or_else(|| panic!("{helm:?} {overlay:?}: {name} {path}: {values}")));
+                let row = rows(INTENDED).position(|row| is_intended(&row, &difference));
+                let (name, path, both) = &difference;
+                used.insert(
+                    row.unwrap_or_else(|| panic!("{helm:?} {overlay} {components}: {name} {path}: {both}")),
+                );
             }
         }
     }
-    for (row, (kind, path, _)) in INTENDED.iter().enumerate() {
+    for (row, [kind, path, _]) in rows(INTENDED).enumerate() {
         assert!(used.contains(&row), "no longer a difference: {kind} {path}");
     }
 }
@@ -118,8 +56,8 @@ async fn the_chart_and_kustomize_mean_the_same() {
 /// Both versions of Helm make the same objects.
 #[test]
 fn both_render_the_same() {
-    for variant in VARIANTS {
-        let [three, four] = Helm::ALL.map(|helm| helm.render("kubeflow", variant.values));
-        assert_eq!(differences(&three, &four), [], "{:?}", variant.values);
+    for [_, _, _, values] in rows(VARIANTS) {
+        let [three, four] = Helm::ALL.map(|helm| helm.render("kubeflow", &words(values)));
+        assert_eq!(differences(&three, &four), [], "{values}");
     }
 }

@@ -2,13 +2,7 @@
 
 use training_operator_testing::manifests::{find, objects};
 
-use crate::helm::{Helm, RELEASE, chart};
-
-/// Returns the rows of a table, whose cells are separated by ` | `.
-fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELLS]> {
-    let rows = table.lines().filter(|line| !line.is_empty());
-    rows.map(|row| row.split(" | ").collect::<Vec<_>>().try_into().expect(row))
-}
+use crate::helm::{Helm, RELEASE, chart, rows};
 
 #[test]
 fn the_chart_has_no_lint() {
