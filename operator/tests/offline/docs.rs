@@ -160,6 +160,13 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns all pages for readers of the project.
+pub(crate) fn all_pages() -> Vec<PathBuf> {
+    let top = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let top = top.map(|name| root().join(name));
+    top.into_iter().chain(pages(&root().join("docs"))).collect()
+}
+
 /// Returns the anchors of a page's headings, as GitHub makes them.
 fn anchors(page: &str) -> Vec<String> {
     let outside_of_code = page.split("```").step_by(2);
@@ -175,10 +182,7 @@ fn anchors(page: &str) -> Vec<String> {
 
 #[test]
 fn links_lead_to_files_and_headings() {
-    let mut pages = pages(&root().join("docs"));
-    let top = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
-    pages.extend(top.map(|name| root().join(name)));
-    for page in pages {
+    for page in all_pages() {
         let text = fs::read_to_string(&page).unwrap();
         let links = text
             .split("](")

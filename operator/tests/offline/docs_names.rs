@@ -6,38 +6,35 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names that are correct and that the repository does not have.
-const EXCEPTIONS: [(&str, &str); 20] = [
-    ("frameworks/NAME", "NAME stands for a kind"),
-    ("vVERSION", "VERSION stands for a version"),
-    ("reflector", "of kube-runtime"),
-    ("tower_test::mock", "of the crate tower-test"),
-    ("CUSTOM_CLUSTER_DOMAIN", "a variable of the Go operator"),
-    (
-        "FailedInvalidMXJobSpec",
-        "a reason of the stand-alone mxnet-operator",
-    ),
-    ("failureCondition", "a field of Argo Workflows"),
-    ("trialResources", "a field of Katib"),
-    ("integrations.externalFrameworks", "a field of Kueue"),
-    ("--host-discovery-script", "a flag of Horovod"),
-    ("--blacklist-cooldown-range", "a flag of Horovod"),
-    ("--elastic-timeout", "a flag of Horovod"),
-    ("--max-np", "a flag of Horovod"),
-    ("--min-np", "a flag of Horovod"),
-    ("--network-interfaces", "a flag of Horovod"),
-    ("--ssh-port", "a flag of Horovod"),
-    (
-        "--custom-resource-state-config-file",
-        "a flag of kube-state-metrics",
-    ),
-    ("--endpoint-reconciler-type=none", "a flag of kube-apiserver"),
-    ("--settings", "a flag of the simulator, named without its command"),
-    ("op0", "the first operator in a history of the simulation"),
-];
+use training_operator_testing::program::root;
+
+use crate::docs::all_pages;
+
+/// Names that are correct and that the repository does not have, with the reason.
+const EXCEPTIONS: &str = "\
+frameworks/NAME | NAME stands for a kind
+vVERSION | VERSION stands for a version
+reflector | of kube-runtime
+tower_test::mock | of the crate tower-test
+CUSTOM_CLUSTER_DOMAIN | a variable of the Go operator
+FailedInvalidMXJobSpec | a reason of the stand-alone mxnet-operator
+failureCondition | a field of Argo Workflows
+trialResources | a field of Katib
+integrations.externalFrameworks | a field of Kueue
+--host-discovery-script | a flag of Horovod
+--blacklist-cooldown-range | a flag of Horovod
+--elastic-timeout | a flag of Horovod
+--max-np | a flag of Horovod
+--min-np | a flag of Horovod
+--network-interfaces | a flag of Horovod
+--ssh-port | a flag of Horovod
+--custom-resource-state-config-file | a flag of kube-state-metrics
+--endpoint-reconciler-type=none | a flag of kube-apiserver
+--settings | a flag of the simulator, named without its command
+op0 | the first operator in a history of the simulation
+";
 
 /// A page whose identifiers are those of the commit that it states.
 const PAGE_OF_A_COMMIT: &str = "docs/maintainers/mutants.md";
@@ -59,10 +56,6 @@ const SOURCES: [&str; 13] = [
 const FILE_ENDINGS: [&str; 11] = [
     "rs", "md", "yaml", "toml", "sh", "json", "txt", "patch", "snap", "py", "svg",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
 
 /// The names that exist in the repository.
 struct Project {
@@ -463,32 +456,19 @@ fn code(text: &str) -> (Vec<String>, Vec<String>) {
     (commands, spans.collect())
 }
 
-fn pages(folder: &str, found: &mut Vec<String>) {
-    for entry in fs::read_dir(root().join(folder)).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
-        if path.is_dir() {
-            pages(&name, found);
-        } else if name.ends_with(".md") {
-            found.push(name);
-        }
-    }
-}
-
 #[test]
 fn every_name_in_the_documentation_exists() {
     let project = Project::read();
-    let mut all = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
-        .map(str::to_owned)
-        .to_vec();
-    pages("docs", &mut all);
+    let exceptions = EXCEPTIONS.lines().map(|row| row.split_once(" | ").unwrap().0);
+    let exceptions: Vec<&str> = exceptions.collect();
     let mut excepted = HashSet::new();
     let mut problems = Vec::new();
-    for page in all {
-        let text = fs::read_to_string(root().join(&page)).unwrap();
+    for file in all_pages() {
+        let text = fs::read_to_string(&file).unwrap();
+        let page = file.strip_prefix(root()).unwrap().display().to_string();
         for (span, problem) in project.problems(&page, &text) {
-            match EXCEPTIONS.iter().find(|(name, _)| *name == span) {
-                Some((name, _)) => _ = excepted.insert(*name),
+            match exceptions.iter().find(|name| **name == span) {
+                Some(name) => _ = excepted.insert(*name),
                 None => problems.push(format!("{page}: `{span}`: {problem}")),
             }
         }
@@ -498,7 +478,7 @@ fn every_name_in_the_documentation_exists() {
         "correct these names, or add them to EXCEPTIONS:\n{}",
         problems.join("\n")
     );
-    let surplus = EXCEPTIONS.iter().find(|(name, _)| !excepted.contains(name));
+    let surplus = exceptions.iter().find(|name| !excepted.contains(**name));
     assert!(surplus.is_none(), "remove the exception {surplus:?}");
 }
 
