@@ -143,57 +143,28 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Fields, texts of their annotations, and the errors.
+const ERRORS: &str = r#"
+restartScope | replica | restart-scope]: unknown value "replica"; did you mean Replica? use one of Replica, Role, Job
+layout | compact | layout]: unknown value "compact"; did you mean Compact? use one of Plain, Compact
+failurePolicy | {maxRestart: 3} | failure-policy].maxRestart: unknown field; did you mean maxRestarts?
+failurePolicy | {maxRestarts: '3'} | failure-policy].maxRestarts: must be an integer (is "3"); remove the quotes
+failurePolicy | {windowSeconds: 60} | failure-policy].windowSeconds: requires maxRestarts; set maxRestarts or remove windowSeconds
+failurePolicy | rules: [{action: FailJob, roles: [Wroker]}] | failure-policy].rules[0].roles[0]: ToyJob has no role Wroker; did you mean Worker? use one of Scheduler, Server, Worker
+failurePolicy | three | failure-policy]: must be an object (is "three")
+successPolicy | {operator: Some} | success-policy].operator: unknown value "Some"; use one of All, Any
+"#;
+
 #[test]
 fn errors_of_annotations_name_the_annotation() {
-    for (field, text, error) in [
-        (
-            "restartScope",
-            "replica",
-            "restart-scope]: unknown value \"replica\"; did you mean Replica? use one of Replica, Role, Job",
-        ),
-        (
-            "layout",
-            "compact",
-            "layout]: unknown value \"compact\"; did you mean Compact? use one of Plain, Compact",
-        ),
-        (
-            "failurePolicy",
-            "{maxRestart: 3}",
-            "failure-policy].maxRestart: unknown field; did you mean maxRestarts?",
-        ),
-        (
-            "failurePolicy",
-            "{maxRestarts: '3'}",
-            "failure-policy].maxRestarts: must be an integer (is \"3\"); remove the quotes",
-        ),
-        (
-            "failurePolicy",
-            "{windowSeconds: 60}",
-            "failure-policy].windowSeconds: requires maxRestarts; set maxRestarts or remove windowSeconds",
-        ),
-        (
-            "failurePolicy",
-            "rules: [{action: FailJob, roles: [Wroker]}]",
-            "failure-policy].rules[0].roles[0]: ToyJob has no role Wroker; did you mean Worker? use one of Scheduler, Server, \
-             Worker",
-        ),
-        (
-            "failurePolicy",
-            "three",
-            "failure-policy]: must be an object (is \"three\")",
-        ),
-        (
-            "successPolicy",
-            "{operator: Some}",
-            "success-policy].operator: unknown value \"Some\"; use one of All, Any",
-        ),
-    ] {
+    for row in ERRORS.lines().skip(1) {
+        let [field, text, error] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
         let mut w = in_fields(&json!({}));
         annotate(&mut w, field, text);
-        assert_eq!(
-            w.errors(),
-            [format!("metadata.annotations[training.kubeflow.org/{error}")]
-        );
+        let error = format!("metadata.annotations[training.kubeflow.org/{error}");
+        assert_eq!(w.errors(), [error], "{row}");
     }
     for (text, named) in [
         ("{maxRestarts: 3", "unclosed bracket"),

@@ -11,61 +11,27 @@ use crate::harness::{PlanHarness, Stories};
 
 const WITH_RULES: &str = "Scheduler=1:OnFailure Worker=2:OnFailure";
 
+/// Run policies, and the field and the text of their errors.
+const ERRORS: &str = r#"
+failurePolicy: {rules: [{}]} | failurePolicy.rules[0].action | must be set; use one of FailJob, RestartJob, RestartRole, RestartReplica, Ignore
+failurePolicy: {rules: [{action: FailJob, onExitCodes: {values: []}}]} | failurePolicy.rules[0].onExitCodes.values | must have at least one exit code, each from 1 to 255; list the exit codes of failures
+failurePolicy: {rules: [{action: FailJob, onExitCodes: {values: [0]}}]} | failurePolicy.rules[0].onExitCodes.values | must have at least one exit code, each from 1 to 255; list the exit codes of failures
+failurePolicy: {rules: [{action: FailJob, onExitCodes: {values: [1, 256]}}]} | failurePolicy.rules[0].onExitCodes.values | must have at least one exit code, each from 1 to 255; list the exit codes of failures
+failurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: Within, values: [1]}}]} | failurePolicy.rules[0].onExitCodes.operator | unknown value "Within"; use one of In, NotIn
+failurePolicy: {rules: [{action: FailJob, onExitCodes: {containerName: other, values: [1]}}]} | failurePolicy.rules[0].onExitCodes.containerName | must name a container of the rule's roles (is "other"); use one of theirs or remove it
+successPolicy: {roles: [Server]} | successPolicy.roles | must include a role with replicas, because the job would never end otherwise; name a role that has replicas
+successPolicy: {operator: Some, roles: [Server]} | successPolicy.operator | unknown value "Some"; use one of All, Any
+managedBy: somebody | managedBy | unknown value "somebody"; use one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue
+"#;
+
 #[test]
 fn errors_of_a_policy_name_the_field_and_the_remedy() {
-    let codes = "must have at least one exit code, each from 1 to 255; list the exit codes of failures";
-    let rule = |matcher: &str| {
-        format!("failurePolicy: {{rules: [{{action: FailJob, onExitCodes: {{{matcher}}}}}]}}")
-    };
-    for (policy, field, error) in [
-        (
-            "failurePolicy: {rules: [{}]}".to_owned(),
-            "failurePolicy.rules[0].action",
-            "must be set; use one of FailJob, RestartJob, RestartRole, RestartReplica, Ignore",
-        ),
-        (
-            rule("values: []"),
-            "failurePolicy.rules[0].onExitCodes.values",
-            codes,
-        ),
-        (
-            rule("values: [0]"),
-            "failurePolicy.rules[0].onExitCodes.values",
-            codes,
-        ),
-        (
-            rule("values: [1, 256]"),
-            "failurePolicy.rules[0].onExitCodes.values",
-            codes,
-        ),
-        (
-            rule("operator: Within, values: [1]"),
-            "failurePolicy.rules[0].onExitCodes.operator",
-            "unknown value \"Within\"; use one of In, NotIn",
-        ),
-        (
-            rule("containerName: other, values: [1]"),
-            "failurePolicy.rules[0].onExitCodes.containerName",
-            "must name a container of the rule's roles (is \"other\"); use one of theirs or remove it",
-        ),
-        (
-            "successPolicy: {roles: [Server]}".to_owned(),
-            "successPolicy.roles",
-            "must include a role with replicas, because the job would never end otherwise; name a role that has replicas",
-        ),
-        (
-            "successPolicy: {operator: Some, roles: [Server]}".to_owned(),
-            "successPolicy.operator",
-            "unknown value \"Some\"; use one of All, Any",
-        ),
-        (
-            "managedBy: somebody".to_owned(),
-            "managedBy",
-            "unknown value \"somebody\"; use one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue",
-        ),
-    ] {
-        let found = PlanHarness::train(WITH_RULES, &policy).errors();
-        assert_eq!(found, [format!("spec.runPolicy.{field}: {error}")]);
+    for row in ERRORS.lines().skip(1) {
+        let [policy, field, error] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let found = PlanHarness::train(WITH_RULES, policy).errors();
+        assert_eq!(found, [format!("spec.runPolicy.{field}: {error}")], "{row}");
     }
 }
 

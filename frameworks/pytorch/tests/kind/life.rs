@@ -202,56 +202,31 @@ fn the_master_or_worker_0_is_labeled() {
     }
 }
 
+/// Roles, fields of the spec, and a part of the error.
+const REFUSED: &str = r#"
+Master=2 | - | spec.pytorchReplicaSpecs.Master.replicas:
+Master=0 Worker=0 | - | spec.pytorchReplicaSpecs:
+Worker=1 | nprocPerNode: many | spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes
+Worker=1 | nprocPerNode: '0' | spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes
+Worker=1 | nprocPerNode: '' | spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes
+Worker=1 | nprocPerNode: '2'; elasticPolicy: {nProcPerNode: 2} | spec.elasticPolicy.nProcPerNode: must not be set together with spec.nprocPerNode
+Master=1 | elasticPolicy: {minReplicas: 1, maxReplicas: 3} | spec.pytorchReplicaSpecs: must have a Worker, because the workers of an elastic job meet at worker 0
+Worker=2 | elasticPolicy: {minReplicas: 3, maxReplicas: 2} | spec.elasticPolicy.minReplicas: must be at most maxReplicas
+Worker=2 | elasticPolicy: {minReplicas: -1} | spec.elasticPolicy.minReplicas: must be at least 1 (is -1)
+Worker=2 | elasticPolicy: {rdzvBackend: c10} | spec.elasticPolicy.rdzvBackend: unknown value "c10"; did you mean c10d?
+"#;
+
 #[test]
 fn jobs_that_cannot_be_are_refused() {
-    for (roles, fields, why) in [
-        ("Master=2", "", "spec.pytorchReplicaSpecs.Master.replicas: "),
-        ("Master=0 Worker=0", "", "spec.pytorchReplicaSpecs: "),
-        (
-            "Worker=1",
-            "nprocPerNode: many",
-            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
-        ),
-        (
-            "Worker=1",
-            "nprocPerNode: '0'",
-            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
-        ),
-        (
-            "Worker=1",
-            "nprocPerNode: ''",
-            "spec.nprocPerNode: must be auto, cpu, gpu, or a number of 1 or more in quotes",
-        ),
-        (
-            "Worker=1",
-            "nprocPerNode: '2'\nelasticPolicy: {nProcPerNode: 2}",
-            "spec.elasticPolicy.nProcPerNode: must not be set together with spec.nprocPerNode",
-        ),
-        (
-            "Master=1",
-            ELASTIC,
-            "spec.pytorchReplicaSpecs: must have a Worker, because the workers of an elastic job meet at worker 0",
-        ),
-        (
-            "Worker=2",
-            "elasticPolicy: {minReplicas: 3, maxReplicas: 2}",
-            "spec.elasticPolicy.minReplicas: must be at most maxReplicas",
-        ),
-        (
-            "Worker=2",
-            "elasticPolicy: {minReplicas: -1}",
-            "spec.elasticPolicy.minReplicas: must be at least 1 (is -1)",
-        ),
-        (
-            "Worker=2",
-            "elasticPolicy: {rdzvBackend: c10}",
-            "spec.elasticPolicy.rdzvBackend: unknown value \"c10\"; did you mean c10d?",
-        ),
-    ] {
-        let mut w = PlanHarness::<PyTorchJob>::with(roles, fields);
-        assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
+    for row in REFUSED.lines().skip(1) {
+        let [roles, fields, error] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            unreachable!("{row}");
+        };
+        let fields = fields.trim_matches('-').replace("; ", "\n");
+        let mut w = PlanHarness::<PyTorchJob>::with(roles, &fields);
+        assert_eq!(w.reconcile().state(), ["Failed"], "{row}");
         assert!(w.pods.is_empty());
-        let told = w.message_of("Failed");
-        assert!(told.contains(why), "{told}");
+        let message = w.message_of("Failed");
+        assert!(message.contains(error), "{row}: {message}");
     }
 }
