@@ -49,7 +49,7 @@ impl FirstList {
     }
 }
 
-/// Reconciles the jobs of type `J`.
+/// Reconciles the jobs of one kind.
 pub(super) struct JobReconciler {
     pub(super) kind: Arc<Kind>,
     /// The index of the kind in the operator's list.

@@ -92,6 +92,8 @@ fn run(name: &str, text: &str) -> String {
         .env("ROOT", root())
         .env("VERSION", env!("CARGO_PKG_VERSION"))
         .env("ERRORS", outside.join("errors"))
+        // The repository may be around this directory.
+        .env("GIT_CEILING_DIRECTORIES", &outside)
         .stdin(Stdio::null())
         .output()
         .unwrap();
