@@ -11,13 +11,13 @@ use serde_json::Value;
 pub fn manifest(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {
         let text = std::str::from_utf8(bytes).ok()?;
-        let mut documents = training_operator_review::fuzzing::read(text).ok()?;
+        let mut documents = training_review::fuzzing::read(text).ok()?;
         tree::change(&mut documents, random);
         let texts = documents.iter().map(|document| {
             let line = || Some(document.to_string());
             match random.below(4) {
                 0 => line(),
-                _ => training_operator_review::fuzzing::print(std::slice::from_ref(document)).ok(),
+                _ => training_review::fuzzing::print(std::slice::from_ref(document)).ok(),
             }
         });
         Some(texts.collect::<Option<Vec<_>>>()?.join("\n---\n").into_bytes())

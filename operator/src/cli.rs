@@ -12,7 +12,7 @@ use crate::installation::OPTIONAL_KINDS;
 use crate::kinds::kinds;
 use crate::{new_kind, remote_shell, run, smoke_test};
 use training_job_cli::help;
-use training_operator_review::convert;
+use training_review::convert;
 
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
 /// time.

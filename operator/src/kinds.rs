@@ -13,7 +13,7 @@ use crate::installation::installation;
 
 /// Returns the kinds, with the environment of those whose processes need another one on a machine than in a cluster.
 pub(crate) fn kinds() -> Kinds {
-    Kinds::from(training_operator_review::kinds())
+    Kinds::from(training_review::kinds())
         .adjust_env::<MXJob>(training_job_mxnet::adjust_local)
         .adjust_env::<TFJob>(training_job_tensorflow::adjust_local)
         .adjust_env::<PyTorchJob>(training_job_pytorch::adjust_local)

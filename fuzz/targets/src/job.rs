@@ -13,7 +13,7 @@ use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_testbed::PlanHarness;
 use training_job_xgboost::XGBoostJob;
-use training_operator_review::fuzzing::{self, Job, Program};
+use training_review::fuzzing::{self, Job, Program};
 
 /// The maximum number of replicas to render. Larger jobs are only validated, because each pod may name all others.
 const MAX_REPLICAS: u32 = 24;

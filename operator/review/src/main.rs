@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use training_job_program::Program;
 use training_job_review::{Review, exit, help};
-use training_operator_review::{convert, kinds};
+use training_review::{convert, kinds};
 
 const HELP: &str = "\
 Examples:

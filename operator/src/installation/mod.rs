@@ -9,8 +9,8 @@ use serde_json::Value;
 use training_job_cli::doctor::{finding, list_names};
 use training_job_cli::installation::{ClusterState, Installation, OperatorVariant, name, runs};
 
-use training_operator_review::FORMER_GROUPS;
-use training_operator_review::convert::RUN_POLICY_FIELDS;
+use training_review::FORMER_GROUPS;
+use training_review::convert::RUN_POLICY_FIELDS;
 
 /// The kind that needs more permissions, and whose definition the separate mpi-operator may have.
 const MPI_KIND: &str = "MPIJob";

@@ -145,7 +145,7 @@ fn programs_with_fewer_features_need_fewer_packages() {
         "--features",
         "local",
     ]);
-    let review = packages(&["training-operator-review"]);
+    let review = packages(&["training-review"]);
     for left_out in ["cel", "libsqlite3_sys", "rcgen", "rusqlite"] {
         assert!(all.contains(left_out), "{left_out}: not even with all features");
         assert!(!local_run.contains(left_out), "{left_out} in make run");

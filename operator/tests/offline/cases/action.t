@@ -99,8 +99,8 @@ The hook of pre-commit runs the installed program.
 
 It builds a missing program once. A stand-in for cargo installs what the real one would: the program of the package in the folder.
 
-  $ mkdir -p checkout/{tools,operator/src,bin} && cd checkout
-  $ for file in operator/src/main.rs operator/Cargo.toml tools/pre-commit-hook; do cp $ROOT/$file $file; done
+  $ mkdir -p checkout/{tools,operator/review/src,bin} && cd checkout
+  $ for file in operator/review/{src/main.rs,Cargo.toml} tools/pre-commit-hook; do cp $ROOT/$file $file; done
   $ cat > bin/cargo <<'END'
   > #!/bin/sh
   > while [ $# -gt 0 ]; do case $1 in --root) to=$2;; --path) from=$2;; esac; shift; done
@@ -111,7 +111,7 @@ It builds a missing program once. A stand-in for cargo installs what the real on
   $ chmod +x bin/cargo
   $ PATH=$PWD/bin:/usr/bin:/bin $(hook)
   ran validate .
-  ! building training-operator, once
+  ! building training-review, once
   $ PATH=$PWD/bin:/usr/bin:/bin $(hook)
   ran validate .
   $ cd ..
