@@ -88,7 +88,7 @@ pub(crate) fn check_all_except(
     checker.arguments(arguments, is_excluded)
 }
 
-/// Reads and checks files as [`check`] does, and prints the errors and notes. Returns the jobs if all of them are valid.
+/// Reads and checks files as `check` does, and prints the errors and notes. Returns the jobs if all of them are valid.
 pub fn valid_jobs(kinds: &Kinds, arguments: &[PathBuf]) -> Option<Vec<Job>> {
     let checked = check(kinds, arguments);
     report::print(&checked.findings);
