@@ -1,5 +1,7 @@
 //! The program `training-review` on jobs of this repository.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -17,7 +19,7 @@ fn run(line: &str) -> (Output, String) {
 }
 
 #[test]
-fn it_has_the_commands_that_review_jobs_and_none_that_needs_a_cluster() {
+fn commands_review_jobs_without_a_cluster() {
     let (_, help) = run("--help");
     for command in [
         "new", "render", "validate", "snapshot", "diff", "explain", "convert",
@@ -31,7 +33,7 @@ fn it_has_the_commands_that_review_jobs_and_none_that_needs_a_cluster() {
 }
 
 #[test]
-fn it_reviews_the_examples() {
+fn examples_are_reviewed() {
     for line in [
         "validate examples/mxnet",
         "render examples/mxnet/train.yaml --summary",
@@ -45,7 +47,7 @@ fn it_reviews_the_examples() {
 
 /// The command that an error prints works.
 #[test]
-fn a_former_version_is_converted_as_the_error_says() {
+fn the_printed_command_converts_a_former_version() {
     let (output, text) = run("validate examples/legacy/mxjob-v1alpha1.yaml");
     assert_eq!(output.status.code(), Some(1), "{text}");
     let (_, command) = text.split_once("convert it with: ").unwrap();
