@@ -31,40 +31,23 @@ async fn ends(flags: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
 
 #[tokio::test]
 async fn invalid_flags_are_reported_with_an_exit_code() {
-    let usage: [(&[&str], &str); 8] = [
-        (
-            &["--enable-scheme=MXJob,PyJob"],
-            "--enable-scheme: \"PyJob\" is not supported; must be one of MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob",
-        ),
-        (
-            &["--leader-election-renew-deadline=15s"],
-            "--leader-election-renew-deadline must be less than --leader-election-lease-duration",
-        ),
-        (
-            &["--leader-election-retry-period=10s"],
-            "--leader-election-retry-period must be less than --leader-election-renew-deadline",
-        ),
-        (
-            &["--leader-election-retry-period=0s"],
-            "--leader-election-retry-period must be more than 0s",
-        ),
-        (
-            &["--leader-election-lease-duration=20500ms"],
-            "--leader-election-lease-duration must be whole seconds",
-        ),
-        (
-            &["--leader-election-id="],
-            "--leader-election-id must not be empty",
-        ),
-        (
-            &["--namespace=Foo_Bar"],
-            "'--namespace <NAME>': must be the name of a namespace: ",
-        ),
-        (&["--no-such-flag"], "unexpected argument '--no-such-flag'"),
-    ];
-    for (flags, message) in usage {
-        let (code, text) = ends(flags, &[]).await;
-        assert!(code == 2 && text.contains(message), "{flags:?}: {code}\n{text}");
+    let usage = r#"
+        --enable-scheme=MXJob,PyJob | --enable-scheme: "PyJob" is not supported; must be one of MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob
+        --leader-election-renew-deadline=15s | --leader-election-renew-deadline must be less than --leader-election-lease-duration
+        --leader-election-retry-period=10s | --leader-election-retry-period must be less than --leader-election-renew-deadline
+        --leader-election-retry-period=0s | --leader-election-retry-period must be more than 0s
+        --leader-election-lease-duration=20500ms | --leader-election-lease-duration must be whole seconds
+        --leader-election-id= | --leader-election-id must not be empty
+        --namespace=Foo_Bar | '--namespace <NAME>': must be the name of a namespace:
+        --no-such-flag | unexpected argument '--no-such-flag'
+    "#;
+    for (flag, message) in usage
+        .trim()
+        .lines()
+        .map(|row| row.trim().split_once(" | ").unwrap())
+    {
+        let (code, text) = ends(&[flag], &[]).await;
+        assert!(code == 2 && text.contains(message), "{flag}: {code}\n{text}");
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -94,107 +77,48 @@ async fn invalid_flags_are_reported_with_an_exit_code() {
     }
 }
 
-/// Each variable with a value, and output that shows that the value is read.
-const VARIABLES: &[(&str, &str, &str)] = &[
-    ("KUBEFLOW_NAMESPACE", "team", "namespace=\"team\""),
-    (
-        "TRAINING_OPERATOR_ENABLE_SCHEME",
-        "PyJob",
-        "--enable-scheme: \"PyJob\"",
-    ),
-    (
-        "TRAINING_OPERATOR_CLUSTER_DOMAIN",
-        "no domain",
-        "--cluster-domain",
-    ),
-    (
-        "TRAINING_OPERATOR_CONTROLLER_THREADS",
-        "0",
-        "--controller-threads",
-    ),
-    (
-        "TRAINING_OPERATOR_DEFAULT_CLEAN_POD_POLICY",
-        "Some",
-        "--default-clean-pod-policy",
-    ),
-    (
-        "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
-        "Cluster",
-        "--default-restart-scope",
-    ),
-    (
-        "TRAINING_OPERATOR_FORCE_DELETE_AFTER",
-        "soon",
-        "--force-delete-after",
-    ),
-    ("TRAINING_OPERATOR_LEADER_ELECT", "perhaps", "--leader-elect"),
-    (
-        "TRAINING_OPERATOR_LEADER_ELECTION_ID",
-        "",
-        "--leader-election-id must not be empty",
-    ),
-    (
-        "TRAINING_OPERATOR_LEADER_ELECTION_NAMESPACE",
-        "nowhere",
-        "namespaces \"nowhere\" not found",
-    ),
-    (
-        "TRAINING_OPERATOR_LEADER_ELECTION_LEASE_DURATION",
-        "soon",
-        "--leader-election-lease-duration",
-    ),
-    (
-        "TRAINING_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE",
-        "soon",
-        "--leader-election-renew-deadline",
-    ),
-    (
-        "TRAINING_OPERATOR_LEADER_ELECTION_RETRY_PERIOD",
-        "soon",
-        "--leader-election-retry-period",
-    ),
-    (
-        "TRAINING_OPERATOR_METRICS_BIND_ADDRESS",
-        "here",
-        "--metrics-bind-address here",
-    ),
-    (
-        "TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS",
-        "here",
-        "--health-probe-bind-address here",
-    ),
-    (
-        "TRAINING_OPERATOR_GANG_SCHEDULER_NAME",
-        "volcano",
-        "podgroups.scheduling.volcano.sh",
-    ),
-    (
-        "TRAINING_OPERATOR_HISTORY",
-        "/dev/null/history",
-        "--history /dev/null/history",
-    ),
-    ("TRAINING_OPERATOR_HISTORY_MAX_AGE", "soon", "--history-max-age"),
-    (
-        "TRAINING_OPERATOR_HISTORY_MAX_BYTES",
-        "much",
-        "--history-max-bytes",
-    ),
-    ("TRAINING_OPERATOR_HISTORY_MAX_JOBS", "0", "--history-max-jobs"),
-    ("TRAINING_OPERATOR_ZAP_DEVEL", "perhaps", "--zap-devel"),
-    ("TRAINING_OPERATOR_ZAP_ENCODER", "xml", "--zap-encoder"),
-    ("TRAINING_OPERATOR_ZAP_LOG_LEVEL", "loud", "--zap-log-level"),
-    // A flag without effect only shows that the operator starts.
-    ("TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", "error", "running jobs"),
-    // These settings affect pods. Another test checks that.
-    (SETTINGS[0].0, SETTINGS[0].1, "running jobs"),
-    (SETTINGS[1].0, SETTINGS[1].1, "running jobs"),
-    (SETTINGS[2].0, SETTINGS[2].1, "running jobs"),
-    (
-        "TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE",
-        "example.com/operator:1",
-        "running jobs",
-    ),
-];
+/// Each variable, a value, and output that shows that the value is read. A flag without effect, and a setting that affects
+/// pods, only show that the operator starts.
+const VARIABLES: &str = r#"
+KUBEFLOW_NAMESPACE | team | namespace="team"
+TRAINING_OPERATOR_ENABLE_SCHEME | PyJob | --enable-scheme: "PyJob"
+TRAINING_OPERATOR_CLUSTER_DOMAIN | no domain | --cluster-domain
+TRAINING_OPERATOR_CONTROLLER_THREADS | 0 | --controller-threads
+TRAINING_OPERATOR_DEFAULT_CLEAN_POD_POLICY | Some | --default-clean-pod-policy
+TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE | Cluster | --default-restart-scope
+TRAINING_OPERATOR_FORCE_DELETE_AFTER | soon | --force-delete-after
+TRAINING_OPERATOR_LEADER_ELECT | perhaps | --leader-elect
+TRAINING_OPERATOR_LEADER_ELECTION_ID |  | --leader-election-id must not be empty
+TRAINING_OPERATOR_LEADER_ELECTION_NAMESPACE | nowhere | namespaces "nowhere" not found
+TRAINING_OPERATOR_LEADER_ELECTION_LEASE_DURATION | soon | --leader-election-lease-duration
+TRAINING_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE | soon | --leader-election-renew-deadline
+TRAINING_OPERATOR_LEADER_ELECTION_RETRY_PERIOD | soon | --leader-election-retry-period
+TRAINING_OPERATOR_METRICS_BIND_ADDRESS | here | --metrics-bind-address here
+TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS | here | --health-probe-bind-address here
+TRAINING_OPERATOR_GANG_SCHEDULER_NAME | volcano | podgroups.scheduling.volcano.sh
+TRAINING_OPERATOR_HISTORY | /dev/null/history | --history /dev/null/history
+TRAINING_OPERATOR_HISTORY_MAX_AGE | soon | --history-max-age
+TRAINING_OPERATOR_HISTORY_MAX_BYTES | much | --history-max-bytes
+TRAINING_OPERATOR_HISTORY_MAX_JOBS | 0 | --history-max-jobs
+TRAINING_OPERATOR_ZAP_DEVEL | perhaps | --zap-devel
+TRAINING_OPERATOR_ZAP_ENCODER | xml | --zap-encoder
+TRAINING_OPERATOR_ZAP_LOG_LEVEL | loud | --zap-log-level
+TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL | error | running jobs
+TRAINING_OPERATOR_PYTORCH_INIT_CONTAINER_IMAGE | example.com/wait:1 | running jobs
+TRAINING_OPERATOR_PYTORCH_INIT_CONTAINER_MAX_TRIES | 4321 | running jobs
+TRAINING_OPERATOR_MPI_KUBECTL_DELIVERY_IMAGE | example.com/kubectl:1 | running jobs
+TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE | example.com/operator:1 | running jobs
+"#;
+
+/// Returns the rows of the table of variables.
+fn variables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    VARIABLES.trim().lines().map(|row| {
+        let [variable, value, shows] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row} has not three columns");
+        };
+        (variable, value, shows)
+    })
+}
 
 /// The variables of settings that concern a single kind.
 const SETTINGS: [(&str, &str); 3] = [
@@ -212,7 +136,7 @@ const SETTINGS: [(&str, &str); 3] = [
 #[tokio::test]
 async fn each_flag_can_be_given_by_a_variable() {
     let cluster = control_plane().await;
-    for &(variable, value, shows) in VARIABLES {
+    for (variable, value, shows) in variables() {
         let mut program = Program::new(PROGRAM).args(["run"]).env(variable, value);
         for (name, address) in [
             ("TRAINING_OPERATOR_METRICS_BIND_ADDRESS", "0"),
@@ -246,7 +170,7 @@ async fn each_flag_can_be_given_by_a_variable() {
         .skip(1)
         .map(|rest| rest.split('=').next().unwrap().trim());
     let told: BTreeSet<_> = told.filter(|name| !name.ends_with("TIME_ENCODING")).collect();
-    assert_eq!(told, VARIABLES.iter().map(|(name, ..)| *name).collect());
+    assert_eq!(told, variables().map(|(name, ..)| name).collect());
 }
 
 #[tokio::test]
