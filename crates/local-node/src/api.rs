@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, try_join_all};
+use async_trait::async_trait;
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{
     Binding, ConfigMap, Node, ObjectReference, Pod, PodStatus, Secret, Service,
 };
@@ -82,29 +82,24 @@ impl ServiceRef {
     }
 }
 
-type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
-
 /// The requests that the agent sends.
+#[async_trait]
 pub(super) trait PodApi: Send + Sync + 'static {
-    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()>;
-    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()>;
+    async fn bind(&self, pod: &PodRef, node: &str) -> Result<(), ApiError>;
+    async fn report(&self, pod: &PodRef, status: &PodStatus) -> Result<(), ApiError>;
     /// Removes the pod at once. Its processes must have ended.
-    fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()>;
+    async fn delete(&self, pod: &PodRef) -> Result<(), ApiError>;
     /// Returns the services of these names that select pods.
-    fn services<'a>(
-        &'a self,
-        namespace: &'a str,
-        names: &'a BTreeSet<String>,
-    ) -> ApiFuture<'a, Vec<ServiceRef>>;
+    async fn services(&self, namespace: &str, names: &BTreeSet<String>) -> Result<Vec<ServiceRef>, ApiError>;
     /// Returns the entries of a ConfigMap or Secret, or `None` if it does not exist.
-    fn contents<'a>(
-        &'a self,
-        namespace: &'a str,
-        store: &'a ConfigRef,
-    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>>;
+    async fn contents(
+        &self,
+        namespace: &str,
+        store: &ConfigRef,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError>;
     /// Creates the node or updates its status.
-    fn register<'a>(&'a self, node: &'a Node) -> ApiFuture<'a, ()>;
-    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()>;
+    async fn register(&self, node: &Node) -> Result<(), ApiError>;
+    async fn unregister(&self, node: &str) -> Result<(), ApiError>;
 }
 
 /// The API of a client.
@@ -150,135 +145,111 @@ pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T
     }
 }
 
+#[async_trait]
 impl PodApi for KubeApi {
-    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()> {
-        async move {
-            let binding = Binding {
-                metadata: ObjectMeta {
-                    name: Some(pod.name.clone()),
-                    namespace: Some(pod.namespace.clone()),
-                    uid: Some(pod.uid.clone()),
-                    ..ObjectMeta::default()
-                },
-                target: ObjectReference {
-                    api_version: Some("v1".to_owned()),
-                    kind: Some("Node".to_owned()),
-                    name: Some(node.to_owned()),
-                    ..ObjectReference::default()
-                },
-            };
-            let pods = self.pods(&pod.namespace);
-            let params = PostParams::default();
-            with_timeout(pods.create_subresource::<_, Value>("binding", &pod.name, &params, &binding))
-                .await
-                .map(|_| ())
-        }
-        .boxed()
+    async fn bind(&self, pod: &PodRef, node: &str) -> Result<(), ApiError> {
+        let binding = Binding {
+            metadata: ObjectMeta {
+                name: Some(pod.name.clone()),
+                namespace: Some(pod.namespace.clone()),
+                uid: Some(pod.uid.clone()),
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(node.to_owned()),
+                ..ObjectReference::default()
+            },
+        };
+        let pods = self.pods(&pod.namespace);
+        let params = PostParams::default();
+        with_timeout(pods.create_subresource::<_, Value>("binding", &pod.name, &params, &binding))
+            .await
+            .map(|_| ())
     }
 
-    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()> {
-        async move {
-            // The UID makes the server reject the patch if the name belongs to another pod by now.
-            let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
-            let pods = self.pods(&pod.namespace);
-            let response = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
-            self.resolve_conflict(pod, response).await
-        }
-        .boxed()
+    async fn report(&self, pod: &PodRef, status: &PodStatus) -> Result<(), ApiError> {
+        // The UID makes the server reject the patch if the name belongs to another pod by now.
+        let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
+        let pods = self.pods(&pod.namespace);
+        let response = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
+        self.resolve_conflict(pod, response).await
     }
 
-    fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()> {
-        async move {
-            let params = DeleteParams {
-                grace_period_seconds: Some(0),
-                preconditions: Some(Preconditions {
-                    uid: Some(pod.uid.clone()),
-                    resource_version: None,
-                }),
-                ..DeleteParams::default()
-            };
-            let response = with_timeout(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
-            self.resolve_conflict(pod, response).await
-        }
-        .boxed()
+    async fn delete(&self, pod: &PodRef) -> Result<(), ApiError> {
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(Preconditions {
+                uid: Some(pod.uid.clone()),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        let response = with_timeout(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
+        self.resolve_conflict(pod, response).await
     }
 
-    fn services<'a>(
-        &'a self,
-        namespace: &'a str,
-        names: &'a BTreeSet<String>,
-    ) -> ApiFuture<'a, Vec<ServiceRef>> {
-        async move {
-            let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-            let found: Vec<Service> = if names.len() <= MAX_SINGLE_READS {
-                let reads = names.iter().map(|name| with_timeout(services.get_opt(name)));
-                try_join_all(reads).await?.into_iter().flatten().collect()
-            } else {
-                with_timeout(services.list(&ListParams::default())).await?.items
-            };
-            // A service without a selector (such as `kubernetes`) has no pods.
-            let selecting = found.into_iter().filter_map(|service| {
-                let name = service.name_any();
-                names.get(&name)?;
-                let selector = service.spec?.selector.filter(|selector| !selector.is_empty())?;
-                Some(ServiceRef { name, selector })
-            });
-            Ok(selecting.collect())
-        }
-        .boxed()
+    async fn services(&self, namespace: &str, names: &BTreeSet<String>) -> Result<Vec<ServiceRef>, ApiError> {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+        let found: Vec<Service> = if names.len() <= MAX_SINGLE_READS {
+            let reads = names.iter().map(|name| with_timeout(services.get_opt(name)));
+            try_join_all(reads).await?.into_iter().flatten().collect()
+        } else {
+            with_timeout(services.list(&ListParams::default())).await?.items
+        };
+        // A service without a selector (such as `kubernetes`) has no pods.
+        let selecting = found.into_iter().filter_map(|service| {
+            let name = service.name_any();
+            names.get(&name)?;
+            let selector = service.spec?.selector.filter(|selector| !selector.is_empty())?;
+            Some(ServiceRef { name, selector })
+        });
+        Ok(selecting.collect())
     }
 
-    fn contents<'a>(
-        &'a self,
-        namespace: &'a str,
-        store: &'a ConfigRef,
-    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>> {
-        async move {
-            match store {
-                ConfigRef::ConfigMap(name) => {
-                    let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                    Ok(with_timeout(api.get_opt(name))
-                        .await?
-                        .map(|found| found.data.unwrap_or_default()))
-                }
-                ConfigRef::Secret(name) => {
-                    let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-                    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-                    Ok(with_timeout(api.get_opt(name)).await?.map(|found| {
-                        let data = found.data.unwrap_or_default().into_iter();
-                        data.map(|(key, value)| (key, text(value.0))).collect()
-                    }))
-                }
+    async fn contents(
+        &self,
+        namespace: &str,
+        store: &ConfigRef,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+        match store {
+            ConfigRef::ConfigMap(name) => {
+                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+                Ok(with_timeout(api.get_opt(name))
+                    .await?
+                    .map(|found| found.data.unwrap_or_default()))
+            }
+            ConfigRef::Secret(name) => {
+                let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+                let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+                Ok(with_timeout(api.get_opt(name)).await?.map(|found| {
+                    let data = found.data.unwrap_or_default().into_iter();
+                    data.map(|(key, value)| (key, text(value.0))).collect()
+                }))
             }
         }
-        .boxed()
     }
 
-    fn register<'a>(&'a self, node: &'a Node) -> ApiFuture<'a, ()> {
-        async move {
-            let nodes: Api<Node> = Api::all(self.client.clone());
-            let name = node.name_any();
-            let patch = Patch::Merge(json!({"status": node.status}));
-            let params = PatchParams::default();
-            let update = || with_timeout(nodes.patch_status(&name, &params, &patch));
-            match update().await {
-                Err(ApiError::Gone) => {
-                    with_timeout(nodes.create(&PostParams::default(), node)).await?;
-                    update().await.map(|_| ())
-                }
-                other => other.map(|_| ()),
+    async fn register(&self, node: &Node) -> Result<(), ApiError> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let name = node.name_any();
+        let patch = Patch::Merge(json!({"status": node.status}));
+        let params = PatchParams::default();
+        let update = || with_timeout(nodes.patch_status(&name, &params, &patch));
+        match update().await {
+            Err(ApiError::Gone) => {
+                with_timeout(nodes.create(&PostParams::default(), node)).await?;
+                update().await.map(|_| ())
             }
+            other => other.map(|_| ()),
         }
-        .boxed()
     }
 
-    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()> {
-        async move {
-            let nodes: Api<Node> = Api::all(self.client.clone());
-            with_timeout(nodes.delete(node, &DeleteParams::default()))
-                .await
-                .map(|_| ())
-        }
-        .boxed()
+    async fn unregister(&self, node: &str) -> Result<(), ApiError> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        with_timeout(nodes.delete(node, &DeleteParams::default()))
+            .await
+            .map(|_| ())
     }
 }

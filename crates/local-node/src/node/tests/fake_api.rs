@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -18,8 +17,6 @@ use crate::api::{ApiError, PodApi, PodRef, ServiceRef};
 use crate::env_values::ConfigRef;
 use crate::{LogLine, Node, NodeConfig, NodeEvent};
 use kube_follow::Event;
-
-type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
 #[derive(Default)]
 struct Objects {
@@ -224,77 +221,60 @@ impl Fake {
     }
 }
 
+#[async_trait]
 impl PodApi for Fake {
-    fn bind<'a>(&'a self, at: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()> {
-        async move {
-            let mut pod = self.write(at)?;
-            pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
-            self.put(pod, Event::Applied);
-            Ok(())
-        }
-        .boxed()
+    async fn bind(&self, at: &PodRef, node: &str) -> Result<(), ApiError> {
+        let mut pod = self.write(at)?;
+        pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+        self.put(pod, Event::Applied);
+        Ok(())
     }
 
-    fn report<'a>(&'a self, at: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()> {
-        async move {
-            let mut pod = self.write(at)?;
-            {
-                let mut objects = self.objects.lock();
-                let phases = objects.phases.entry(at.name.clone()).or_default();
-                let phase = status.phase.clone().unwrap();
-                if phases.last() != Some(&phase) {
-                    phases.push(phase);
-                }
+    async fn report(&self, at: &PodRef, status: &PodStatus) -> Result<(), ApiError> {
+        let mut pod = self.write(at)?;
+        {
+            let mut objects = self.objects.lock();
+            let phases = objects.phases.entry(at.name.clone()).or_default();
+            let phase = status.phase.clone().unwrap();
+            if phases.last() != Some(&phase) {
+                phases.push(phase);
             }
-            pod.status = Some(status.clone());
-            self.put(pod, Event::Applied);
-            Ok(())
         }
-        .boxed()
+        pod.status = Some(status.clone());
+        self.put(pod, Event::Applied);
+        Ok(())
     }
 
-    fn delete<'a>(&'a self, at: &'a PodRef) -> ApiFuture<'a, ()> {
-        async move {
-            let pod = self.write(at)?;
-            self.objects.lock().pods.remove(&at.name);
-            let _ = self.events.send(Event::Deleted(pod));
-            self.changed.send_replace(());
-            Ok(())
-        }
-        .boxed()
+    async fn delete(&self, at: &PodRef) -> Result<(), ApiError> {
+        let pod = self.write(at)?;
+        self.objects.lock().pods.remove(&at.name);
+        let _ = self.events.send(Event::Deleted(pod));
+        self.changed.send_replace(());
+        Ok(())
     }
 
-    fn services<'a>(&'a self, _: &'a str, names: &'a BTreeSet<String>) -> ApiFuture<'a, Vec<ServiceRef>> {
-        async move {
-            let services = self.objects.lock().services.clone().into_iter();
-            Ok(services.filter(|service| names.contains(&service.name)).collect())
-        }
-        .boxed()
+    async fn services(&self, _: &str, names: &BTreeSet<String>) -> Result<Vec<ServiceRef>, ApiError> {
+        let services = self.objects.lock().services.clone().into_iter();
+        Ok(services.filter(|service| names.contains(&service.name)).collect())
     }
 
-    fn contents<'a>(
-        &'a self,
-        _: &'a str,
-        store: &'a ConfigRef,
-    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>> {
-        async move { Ok(self.objects.lock().config_refs.get(store).cloned()) }.boxed()
+    async fn contents(
+        &self,
+        _: &str,
+        store: &ConfigRef,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+        Ok(self.objects.lock().config_refs.get(store).cloned())
     }
 
-    fn register<'a>(&'a self, node: &'a NodeObject) -> ApiFuture<'a, ()> {
-        async move {
-            self.objects.lock().nodes.push(node.clone());
-            self.changed.send_replace(());
-            Ok(())
-        }
-        .boxed()
+    async fn register(&self, node: &NodeObject) -> Result<(), ApiError> {
+        self.objects.lock().nodes.push(node.clone());
+        self.changed.send_replace(());
+        Ok(())
     }
 
-    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()> {
-        async move {
-            let others = |other: &NodeObject| other.name_any() != node;
-            self.objects.lock().nodes.retain(others);
-            Ok(())
-        }
-        .boxed()
+    async fn unregister(&self, node: &str) -> Result<(), ApiError> {
+        let others = |other: &NodeObject| other.name_any() != node;
+        self.objects.lock().nodes.retain(others);
+        Ok(())
     }
 }
