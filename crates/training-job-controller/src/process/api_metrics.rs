@@ -1,22 +1,21 @@
 //! Counts the requests to the API server, and measures their latencies.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, StatusCode, Uri};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use tower::{BoxError, Layer, Service};
+use tower::BoxError;
+
+use super::around::Observer;
 
 /// Buckets for the latency of a request, in seconds.
 const LATENCY_BUCKETS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// The layer, with its metrics. Clones share their values.
+/// The metrics. Clones share their values.
 #[derive(Clone, Debug)]
 pub(super) struct ApiMetrics {
     requests: Family<RequestLabels, Counter>,
@@ -81,13 +80,8 @@ impl ApiMetrics {
 }
 
 /// Returns the verb and the resource of a request, as a role names them: `patch` and `mxjobs.kubeflow.org/status`.
-fn verb_and_resource<B>(request: &Request<B>) -> (&'static str, String) {
-    let segments: Vec<&str> = request
-        .uri()
-        .path()
-        .split('/')
-        .filter(|s| !s.is_empty())
-        .collect();
+fn verb_and_resource(method: &Method, uri: &Uri) -> (&'static str, String) {
+    let segments: Vec<&str> = uri.path().split('/').filter(|s| !s.is_empty()).collect();
     let (group, path) = match &segments[..] {
         ["api", _, path @ ..] => ("", path),
         ["apis", group, _, path @ ..] => (*group, path),
@@ -97,11 +91,11 @@ fn verb_and_resource<B>(request: &Request<B>) -> (&'static str, String) {
         ["namespaces", _, path @ ..] if !path.is_empty() => path,
         path => path,
     };
-    let query = request.uri().query().unwrap_or_default();
+    let query = uri.query().unwrap_or_default();
     let is_watch = query
         .split('&')
         .any(|part| matches!(part, "watch=true" | "watch=1" | "watch"));
-    let verb = match *request.method() {
+    let verb = match *method {
         Method::GET if is_watch => "watch",
         Method::GET if path.len() < 2 => "list",
         Method::GET => "get",
@@ -119,49 +113,15 @@ fn verb_and_resource<B>(request: &Request<B>) -> (&'static str, String) {
     (verb, format!("{plural}{dot}{group}{subresource}"))
 }
 
-impl<S> Layer<S> for ApiMetrics {
-    type Service = Measured<S>;
+impl Observer for ApiMetrics {
+    type Request = (&'static str, String);
 
-    fn layer(&self, inner: S) -> Measured<S> {
-        Measured {
-            inner,
-            metrics: self.clone(),
-        }
-    }
-}
-
-/// A client service whose requests are measured.
-#[derive(Clone, Debug)]
-pub(super) struct Measured<S> {
-    inner: S,
-    metrics: ApiMetrics,
-}
-
-impl<S, A, B> Service<Request<A>> for Measured<S>
-where
-    S: Service<Request<A>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
+    fn request(&self, method: &Method, uri: &Uri) -> Result<Self::Request, BoxError> {
+        Ok(verb_and_resource(method, uri))
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
-        let (verb, resource) = verb_and_resource(&request);
-        let (metrics, sent) = (self.metrics.clone(), Instant::now());
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let answer = answer.await.map_err(Into::into);
-            let code = answer.as_ref().ok().map(Response::status);
-            metrics.record(verb, &resource, code, sent.elapsed().as_secs_f64());
-            answer
-        })
+    fn response(&self, (verb, resource): Self::Request, sent: Instant, code: Option<StatusCode>) {
+        self.record(verb, &resource, code, sent.elapsed().as_secs_f64());
     }
 }
 
@@ -172,8 +132,7 @@ mod tests {
     #[test]
     fn a_request_has_the_verb_and_the_resource_of_its_rule() {
         let of = |method: Method, uri: &str| {
-            let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-            let (verb, resource) = verb_and_resource(&request);
+            let (verb, resource) = verb_and_resource(&method, &uri.parse().unwrap());
             format!("{verb} {resource}")
         };
         let jobs = "/apis/kubeflow.org/v1/namespaces/ns/mxjobs";

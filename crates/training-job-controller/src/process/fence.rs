@@ -1,20 +1,19 @@
 //! A fence that stops writes of a process that is no longer the leader.
 //!
 //! A process that was suspended, or whose timers are late, believes for a moment that it still leads. Therefore a
-//! write passes only while the lease that this process renewed last is certainly its own. The layer observes the
+//! write passes only while the lease that this process renewed last is certainly its own. It observes the
 //! renewals, and measures the lease from the time before each renewal was sent.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, StatusCode, Uri};
 use parking_lot::Mutex;
-use tower::{BoxError, Layer, Service};
+use tower::BoxError;
 
-/// The layer, with its view of the lease.
+use super::around::Observer;
+
+/// The fence, with its view of the lease.
 #[derive(Clone, Debug)]
 pub(super) struct Fence(Arc<Shared>);
 
@@ -92,51 +91,18 @@ impl Fence {
     }
 }
 
-impl<S> Layer<S> for Fence {
-    type Service = Fenced<S>;
+impl Observer for Fence {
+    type Request = (Method, String);
 
-    fn layer(&self, inner: S) -> Fenced<S> {
-        Fenced {
-            inner,
-            fence: self.clone(),
-        }
-    }
-}
-
-/// A client service behind a fence.
-#[derive(Clone, Debug)]
-pub(super) struct Fenced<S> {
-    inner: S,
-    fence: Fence,
-}
-
-impl<S, A, B> Service<Request<A>> for Fenced<S>
-where
-    S: Service<Request<A>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
+    fn request(&self, method: &Method, uri: &Uri) -> Result<Self::Request, BoxError> {
+        self.lets(method, uri.path())?;
+        Ok((method.clone(), uri.path().to_owned()))
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        if let Err(error) = self.fence.lets(&method, &path) {
-            return Box::pin(async move { Err(error.into()) });
+    fn response(&self, (method, path): Self::Request, sent: Instant, code: Option<StatusCode>) {
+        if let Some(code) = code {
+            self.saw(&method, &path, sent, code);
         }
-        let (fence, sent) = (self.fence.clone(), Instant::now());
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let answer = answer.await.map_err(Into::into)?;
-            fence.saw(&method, &path, sent, answer.status());
-            Ok(answer)
-        })
     }
 }
 

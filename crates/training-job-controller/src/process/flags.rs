@@ -8,11 +8,9 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use training_job::api::{CleanPodPolicy, RestartScope};
 use training_job::job::Accelerators;
+use training_job_program::{SettingFlags, all_kinds_but, program, variable};
 
 use crate::FinishedJobs;
-
-use training_job_program::SettingFlags;
-use training_job_program::{all_kinds_but, program, variable};
 
 /// Maximum number of concurrent reconciles per controller thread. Reconciles wait for the API server most of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;

@@ -38,6 +38,7 @@
 //! the lease of the leader election.
 
 mod api_metrics;
+mod around;
 mod client;
 mod cluster;
 mod credentials;

@@ -7,13 +7,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use training_job_program::Program;
 
 use super::api_metrics::ApiMetrics;
 use super::exposition::{MetricDescription, describe, to_text_format};
 use super::logs;
 use super::resource_usage::ResourceUsage;
 use crate::Metrics;
-use training_job_program::Program;
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 

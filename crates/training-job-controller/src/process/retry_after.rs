@@ -3,69 +3,33 @@
 //! The client builds an error from the body of a response and drops the headers. An overloaded server, or a proxy in
 //! front of it, sends the delay in a header, often with a plain text body.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::{BoxError, Layer, Service};
-
-/// A layer that writes the `Retry-After` header of error responses into their bodies.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RetryAfter;
-
-impl<S> Layer<S> for RetryAfter {
-    type Service = Reading<S>;
-
-    fn layer(&self, inner: S) -> Reading<S> {
-        Reading(inner)
-    }
-}
+use tower::BoxError;
 
 type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// A client service whose error responses contain the delay in their bodies.
-#[derive(Clone, Debug)]
-pub(super) struct Reading<S>(S);
-
-impl<S, A, B> Service<Request<A>> for Reading<S>
+/// Writes the `Retry-After` header of an error response into its body.
+pub(super) async fn copied<B>(answer: Response<B>) -> Result<Response<Body>, BoxError>
 where
-    S: Service<Request<A>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Body>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<A>) -> Self::Future {
-        let answer = self.0.call(request);
-        Box::pin(async move {
-            let answer = answer.await.map_err(Into::into)?;
-            let Some(seconds) = asked(&answer) else {
-                return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
-            };
-            let (mut head, body) = answer.into_parts();
-            let text = body.collect().await.map_err(Into::into)?.to_bytes();
-            let body = with_seconds(&text, head.status, seconds).to_string();
-            head.headers.remove(CONTENT_LENGTH);
-            let json = HeaderValue::from_static("application/json");
-            head.headers.insert(CONTENT_TYPE, json);
-            let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
-            Ok(Response::from_parts(head, body.boxed_unsync()))
-        })
-    }
+    let Some(seconds) = asked(&answer) else {
+        return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
+    };
+    let (mut head, body) = answer.into_parts();
+    let text = body.collect().await.map_err(Into::into)?.to_bytes();
+    let body = with_seconds(&text, head.status, seconds).to_string();
+    head.headers.remove(CONTENT_LENGTH);
+    let json = HeaderValue::from_static("application/json");
+    head.headers.insert(CONTENT_TYPE, json);
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+    Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
 /// Returns the seconds in the `Retry-After` header of an error response. A date or any other value is ignored, and

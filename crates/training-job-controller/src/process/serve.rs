@@ -8,22 +8,23 @@ use kube::Client;
 use kube_follow::Gate;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tower::util::AndThenLayer;
 
 use crate::{Operator, Options};
 use training_job::Kind;
 use training_job::job::{GangScheduler, Settings};
+use training_job_program::{grant_command, program};
 
+use super::around::Around;
 use super::client::{Versions, no_answer, refusal};
 use super::cluster::{ClusterConfig, ClusterFlags, cluster_config, fallback};
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::http::Readiness;
 use super::process_metrics::{ProcessMetrics, VERSION};
-use super::retry_after::RetryAfter;
+use super::retry_after::copied;
 use super::stop::Stop;
 use super::{ProcessError, check_controllers, check_kind, client, enabled, http};
-use training_job_program::grant_command;
-use training_job_program::program;
 
 /// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &[Kind]) -> Result<(), ProcessError> {
@@ -70,9 +71,12 @@ pub(super) async fn run(flags: &Flags, kinds: &[Kind]) -> Result<(), ProcessErro
         work.by_election(cluster).await?;
     } else {
         let builder = client::builder(&cluster, Versions::All)?;
-        let builder = builder.with_layer(&work.state.metrics.api);
+        let builder = builder.with_layer(&Around::new(&work.state.metrics.api));
         let gate = Gate::new(identity());
-        let client = builder.with_layer(&gate).with_layer(&RetryAfter).build();
+        let client = builder
+            .with_layer(&gate)
+            .with_layer(&AndThenLayer::new(copied))
+            .build();
         work.lead(client, &gate).await;
     }
     tracing::info!("stopped");
@@ -105,14 +109,17 @@ impl Work<'_> {
         self.state.stand_by(fence.clone());
         // A write that waited at the gate passes the fence when it is sent.
         let gate = Gate::new(&identity);
-        let builder = client::builder(&cluster, Versions::All)?.with_layer(&self.state.metrics.api);
-        let builder = builder.with_layer(&fence).with_layer(&gate);
-        let client = builder.with_layer(&RetryAfter).build();
+        let builder =
+            client::builder(&cluster, Versions::All)?.with_layer(&Around::new(&self.state.metrics.api));
+        let builder = builder.with_layer(&Around::new(&fence)).with_layer(&gate);
+        let client = builder.with_layer(&AndThenLayer::new(copied)).build();
         // The lease has a client of its own, so that a renewal waits neither behind other calls nor at the gate, nor for
         // a dead connection of theirs. k8s-controller would take refused credentials for missing permissions.
         let builder = client::builder(&cluster, Versions::All)?.with_layer(&refusal(&cluster, no_answer));
-        let builder = builder.with_layer(&self.state.metrics.api).with_layer(&fence);
-        let for_lease = builder.with_layer(&RetryAfter).build();
+        let builder = builder
+            .with_layer(&Around::new(&self.state.metrics.api))
+            .with_layer(&Around::new(&fence));
+        let for_lease = builder.with_layer(&AndThenLayer::new(copied)).build();
         let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)
