@@ -208,8 +208,8 @@ impl Server {
             return Err(Failure::no_such_resource());
         }
         match path.subresource.as_deref() {
-            None => self.on_object(request, &target, name, now),
-            Some("status") if target.has_status() => self.on_status(request, &target, name, now),
+            None => self.on_object(request, &target, name, false, now),
+            Some("status") if target.has_status() => self.on_object(request, &target, name, true, now),
             Some(other) => self.on_subresource(request, &target, name, other, now),
         }
     }
@@ -258,36 +258,20 @@ impl Server {
         request: &Request,
         target: &Target,
         name: &str,
+        is_status: bool,
         now: Timestamp,
     ) -> ApiResult<ServerResponse> {
+        let of_status = is_status && target.kind.is_custom();
         match request.method {
             Method::GET => {
                 let object = self.find(request, target, name)?;
                 Ok(self.object_response(200, request, target, object))
             }
-            Method::PUT => self.replace(request, target, name, false, now),
-            Method::PATCH => self.patch(request, target, name, false, now),
-            Method::DELETE => self.delete(request, target, name, now),
-            _ => Err(Failure::method_not_allowed()),
-        }
-    }
-
-    fn on_status(
-        &mut self,
-        request: &Request,
-        target: &Target,
-        name: &str,
-        now: Timestamp,
-    ) -> ApiResult<ServerResponse> {
-        match request.method {
-            Method::GET => {
-                let object = self.find(request, target, name)?;
-                Ok(self.object_response(200, request, target, object))
-            }
-            Method::PUT => self.replace(request, target, name, true, now),
-            Method::PATCH => self.patch(request, target, name, true, now),
-            Method::POST if target.kind.is_custom() => Err(Failure::verb_not_supported(target, "create")),
-            Method::DELETE if target.kind.is_custom() => Err(Failure::verb_not_supported(target, "delete")),
+            Method::PUT => self.replace(request, target, name, is_status, now),
+            Method::PATCH => self.patch(request, target, name, is_status, now),
+            Method::DELETE if !is_status => self.delete(request, target, name, now),
+            Method::POST if of_status => Err(Failure::verb_not_supported(target, "create")),
+            Method::DELETE if of_status => Err(Failure::verb_not_supported(target, "delete")),
             _ => Err(Failure::method_not_allowed()),
         }
     }
