@@ -5,86 +5,33 @@ use serde_json::{Value, json};
 
 use crate::kinds::{Family, Kind, ScalePaths};
 
-/// A group and its version, a kind, its plural and short name.
-type Row = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
-
-const NAMESPACED: &[Row] = &[
-    ("", "v1", "Endpoints", "endpoints", "ep"),
-    ("", "v1", "LimitRange", "limitranges", "limits"),
-    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc"),
-    ("", "v1", "PodTemplate", "podtemplates", ""),
-    ("", "v1", "ReplicationController", "replicationcontrollers", "rc"),
-    ("apps", "v1", "DaemonSet", "daemonsets", "ds"),
-    ("apps", "v1", "Deployment", "deployments", "deploy"),
-    ("apps", "v1", "ReplicaSet", "replicasets", "rs"),
-    ("apps", "v1", "StatefulSet", "statefulsets", "sts"),
-    (
-        "autoscaling",
-        "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "hpa",
-    ),
-    ("batch", "v1", "CronJob", "cronjobs", "cj"),
-    ("batch", "v1", "Job", "jobs", ""),
-    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ""),
-    ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing"),
-    (
-        "networking.k8s.io",
-        "v1",
-        "NetworkPolicy",
-        "networkpolicies",
-        "netpol",
-    ),
-    (
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        "pdb",
-    ),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", ""),
-    (
-        "rbac.authorization.k8s.io",
-        "v1",
-        "RoleBinding",
-        "rolebindings",
-        "",
-    ),
-];
-
-const CLUSTER_SCOPED: &[Row] = &[
-    ("", "v1", "PersistentVolume", "persistentvolumes", "pv"),
-    ("networking.k8s.io", "v1", "IngressClass", "ingressclasses", ""),
-    (
-        "rbac.authorization.k8s.io",
-        "v1",
-        "ClusterRole",
-        "clusterroles",
-        "",
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "v1",
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        "",
-    ),
-    (
-        "scheduling.k8s.io",
-        "v1",
-        "PriorityClass",
-        "priorityclasses",
-        "pc",
-    ),
-    ("storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc"),
-];
+/// For each kind its group, version, name, plural, short name and scope.
+const KINDS: &str = "\
+core                       v1  Endpoints                endpoints                 ep      Namespaced
+core                       v1  LimitRange               limitranges               limits  Namespaced
+core                       v1  PersistentVolumeClaim    persistentvolumeclaims    pvc     Namespaced
+core                       v1  PodTemplate              podtemplates              -       Namespaced
+core                       v1  ReplicationController    replicationcontrollers    rc      Namespaced
+apps                       v1  DaemonSet                daemonsets                ds      Namespaced
+apps                       v1  Deployment               deployments               deploy  Namespaced
+apps                       v1  ReplicaSet               replicasets               rs      Namespaced
+apps                       v1  StatefulSet              statefulsets              sts     Namespaced
+autoscaling                v2  HorizontalPodAutoscaler  horizontalpodautoscalers  hpa     Namespaced
+batch                      v1  CronJob                  cronjobs                  cj      Namespaced
+batch                      v1  Job                      jobs                      -       Namespaced
+discovery.k8s.io           v1  EndpointSlice            endpointslices            -       Namespaced
+networking.k8s.io          v1  Ingress                  ingresses                 ing     Namespaced
+networking.k8s.io          v1  NetworkPolicy            networkpolicies           netpol  Namespaced
+policy                     v1  PodDisruptionBudget      poddisruptionbudgets      pdb     Namespaced
+rbac.authorization.k8s.io  v1  Role                     roles                     -       Namespaced
+rbac.authorization.k8s.io  v1  RoleBinding              rolebindings              -       Namespaced
+core                       v1  PersistentVolume         persistentvolumes         pv      Cluster
+networking.k8s.io          v1  IngressClass             ingressclasses            -       Cluster
+rbac.authorization.k8s.io  v1  ClusterRole              clusterroles              -       Cluster
+rbac.authorization.k8s.io  v1  ClusterRoleBinding       clusterrolebindings       -       Cluster
+scheduling.k8s.io          v1  PriorityClass            priorityclasses           pc      Cluster
+storage.k8s.io             v1  StorageClass             storageclasses            sc      Cluster
+";
 
 /// The kinds whose objects a controller of a real cluster turns into pods.
 const WORKLOADS: [&str; 7] = [
@@ -99,14 +46,17 @@ const WORKLOADS: [&str; 7] = [
 
 /// Returns all these kinds.
 pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
-    let namespaced = NAMESPACED.iter().map(|row| kind(row, true));
-    namespaced.chain(CLUSTER_SCOPED.iter().map(|row| kind(row, false)))
+    KINDS.lines().filter_map(|line| {
+        let row: Vec<&'static str> = line.split_whitespace().collect();
+        <[&str; 6]>::try_from(row).ok().map(kind)
+    })
 }
 
-fn kind(&(group, version, kind, plural, short): &Row, namespaced: bool) -> Kind {
+fn kind([group, version, kind, plural, short, scope]: [&'static str; 6]) -> Kind {
+    let group = if group == "core" { "" } else { group };
     let mut built = Kind::built_in(Family::Stored, kind, plural, group, version);
-    built.namespaced = namespaced;
-    if !short.is_empty() {
+    built.namespaced = scope == "Namespaced";
+    if short != "-" {
         built.short_names = vec![short.to_owned()];
     }
     if is_workload(kind) || kind == "HorizontalPodAutoscaler" {
