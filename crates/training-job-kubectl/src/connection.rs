@@ -19,7 +19,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub(crate) struct ConnectionArgs {
     /// The namespace [default: the namespace of the context].
     #[arg(short, long, value_name = "NAME", value_parser = namespace_name, help_heading = "Cluster")]
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     #[command(flatten)]
     pub(super) flags: ClusterFlags,
 }

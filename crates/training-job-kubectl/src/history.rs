@@ -31,10 +31,10 @@ pub(super) struct History {
 /// The finished job to find.
 #[derive(Clone, Debug)]
 pub(super) struct Sought {
-    pub namespace: String,
-    pub name: String,
-    pub kinds: Vec<String>,
-    pub uid: Option<String>,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) kinds: Vec<String>,
+    pub(super) uid: Option<String>,
 }
 
 impl Sought {

@@ -79,11 +79,11 @@ impl Args {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobRow {
-    pub kind: String,
-    pub namespace: String,
-    pub name: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     pub(crate) state: String,
-    pub roles: Vec<RoleCount>,
+    pub(crate) roles: Vec<RoleCount>,
     pub(crate) restarts: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) restart_limit: Option<i32>,
@@ -106,7 +106,7 @@ pub(crate) struct JobRow {
     #[serde(skip)]
     pub(crate) is_of_history: bool,
     #[serde(skip)]
-    pub uid: String,
+    pub(crate) uid: String,
     #[serde(skip)]
     pub(crate) age_seconds: Option<i64>,
 }

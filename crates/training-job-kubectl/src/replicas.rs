@@ -19,7 +19,7 @@ pub(crate) struct RoleView {
     pub(crate) ready: usize,
     /// The restarts of the whole role and of its replicas, which the operator has counted.
     pub(crate) restarts: i32,
-    pub replicas: Vec<ReplicaView>,
+    pub(crate) replicas: Vec<ReplicaView>,
 }
 
 /// A replica with its pod.
@@ -27,7 +27,7 @@ pub(crate) struct RoleView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReplicaView {
     /// `<role in lower case>-<index>`.
-    pub name: String,
+    pub(crate) name: String,
     pub(crate) index: u32,
     pub(crate) pod: String,
     pub(crate) state: ReplicaState,

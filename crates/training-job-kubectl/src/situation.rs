@@ -42,7 +42,7 @@ pub(crate) struct RoleCount {
     pub(crate) role: String,
     /// The replicas that are ready, or that run if the kind has no role that waits for readiness.
     pub(crate) ready: i32,
-    pub replicas: i64,
+    pub(crate) replicas: i64,
     pub(crate) succeeded: i32,
     pub(crate) failed: i32,
 }

@@ -56,7 +56,7 @@ pub(crate) struct StatusView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier_failures: Vec<FailureRecord>,
     /// Sentences about what happens next, and what a user can do.
-    pub next: Vec<String>,
+    pub(crate) next: Vec<String>,
     /// The errors of an invalid job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) errors: Vec<String>,

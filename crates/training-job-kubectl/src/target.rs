@@ -9,8 +9,8 @@ use training_job_review::{Kind, Kinds};
 /// The name of a job, and its possible kinds.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub kinds: Vec<Arc<Kind>>,
-    pub name: String,
+    pub(crate) kinds: Vec<Arc<Kind>>,
+    pub(crate) name: String,
 }
 
 impl Target {

@@ -21,7 +21,7 @@ pub(super) struct Source {
     /// `<role in lower case>-<index>`.
     pub(super) replica: String,
     pub(super) pod: String,
-    pub uid: String,
+    pub(super) uid: String,
     pub(super) container: String,
     /// The number of restarts by the kubelet before this run.
     pub(super) restarts: i32,

@@ -7,8 +7,8 @@ use crate::list::JobRow;
 /// The filters of an address. An empty one selects all jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
-    pub kind: String,
-    pub namespace: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
     pub(super) state: String,
     /// A part of the name or of the reason.
     pub(super) text: String,

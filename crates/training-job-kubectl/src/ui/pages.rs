@@ -31,8 +31,8 @@ pub(super) struct ListPage<'a> {
     /// The number of jobs without a query.
     pub(super) total: usize,
     /// The namespace of the jobs; `None` for all.
-    pub namespace: Option<&'a str>,
-    pub kinds: &'a [&'a str],
+    pub(super) namespace: Option<&'a str>,
+    pub(super) kinds: &'a [&'a str],
     /// Sentences about what the list lacks.
     pub(super) notes: &'a [String],
 }

@@ -32,9 +32,9 @@ pub(super) enum Route {
 /// The kind and the name of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobKey {
-    pub namespace: String,
-    pub kind: String,
-    pub name: String,
+    pub(super) namespace: String,
+    pub(super) kind: String,
+    pub(super) name: String,
 }
 
 impl JobKey {

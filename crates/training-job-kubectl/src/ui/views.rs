@@ -25,10 +25,10 @@ use crate::story::Listed;
 
 /// The cluster and the history.
 pub(super) struct Views {
-    pub client: Client,
+    pub(super) client: Client,
     /// The namespace to show; `None` for all.
-    pub namespace: Option<String>,
-    pub kinds: Kinds,
+    pub(super) namespace: Option<String>,
+    pub(super) kinds: Kinds,
     pub(super) history: Option<History>,
 }
 
