@@ -6,7 +6,7 @@ mod explain;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use training_job_review::{Failure, new_job, render, snapshot, validate};
+use training_job_review::{Failure, Files};
 
 use crate::doctor;
 use crate::kinds::Kinds;
@@ -14,14 +14,9 @@ use crate::kinds::Kinds;
 /// The commands that check and preview jobs, for `#[command(flatten)]` in a program's command line.
 #[derive(Debug, Subcommand)]
 pub enum Review {
-    /// Print the manifest of a first job.
-    New(new_job::Args),
-    /// Print the pods, services and other objects of jobs.
-    Render(render::Args),
-    /// Check jobs for errors and likely mistakes.
-    Validate(validate::Args),
-    /// Write the objects of jobs to files for review.
-    Snapshot(snapshot::Args),
+    /// The commands that never read a cluster.
+    #[command(flatten)]
+    Files(Files),
     /// Show how the objects of jobs change.
     Diff(diff::Args),
     /// Check a cluster for problems with its operators, definitions, permissions and jobs.
@@ -37,10 +32,7 @@ impl Review {
     /// Usually bad input: exit code 2.
     pub fn run(&self, kinds: &Kinds) -> Result<ExitCode, Failure> {
         match self {
-            Self::New(arguments) => new_job::run(arguments, kinds),
-            Self::Render(arguments) => render::run(arguments, kinds),
-            Self::Validate(arguments) => validate::run(arguments, kinds),
-            Self::Snapshot(arguments) => snapshot::run(arguments, kinds),
+            Self::Files(files) => files.run(kinds),
             Self::Diff(arguments) => diff::run(arguments, kinds),
             Self::Doctor(arguments) => doctor::run(arguments, kinds),
             Self::Explain(arguments) => explain::run(arguments, kinds),

@@ -30,7 +30,7 @@ pub mod write;
 pub use exit::Failure;
 pub use help::help;
 pub use kinds::{Kind, Kinds, Unserved};
-pub use review::Review;
+pub use review::{Files, Review};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
