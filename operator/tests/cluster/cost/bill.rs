@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use training_job_testbed::cluster::{Audit, Call, ControlPlane, Options};
 
-use crate::rig::stage::Stage;
+use crate::rig::stage::{Stage, namespace_with_account};
 
 /// Returns the control plane of these tests, whose audit log records all calls.
 async fn control_plane() -> &'static ControlPlane {
@@ -20,22 +20,7 @@ async fn control_plane() -> &'static ControlPlane {
 pub(crate) async fn stage(name: &str) -> Stage<'static> {
     let cluster = control_plane().await;
     cluster.install_crds().await;
-    let namespace = cluster.namespace(name).await;
-    let account = format!("--serviceaccount={namespace}:operator");
-    for arguments in [
-        &["create", "serviceaccount", "operator"][..],
-        &["apply", "-f", "manifests/base/role.yaml"],
-        &[
-            "create",
-            "rolebinding",
-            "operator",
-            "--role=training-operator",
-            &account,
-        ],
-    ] {
-        let arguments = [arguments, &["--namespace", &namespace]].concat();
-        cluster.kubectl(&arguments).await.success();
-    }
+    let namespace = namespace_with_account(cluster, name).await;
     let kubeconfig = cluster
         .kubeconfig_for_service_account(&namespace, "operator")
         .await;

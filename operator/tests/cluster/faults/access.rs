@@ -9,33 +9,18 @@ use training_job_testbed::cluster::{ControlPlane, RecordedCall};
 use training_operator_testing::program::run;
 
 use crate::rig::jobs::job;
-use crate::rig::stage::Stage;
+use crate::rig::stage::{Stage, namespace_with_account};
 
 /// Runs kubectl, which must succeed.
 async fn kubectl(cluster: &ControlPlane, arguments: &[&str]) {
     cluster.kubectl(arguments).await.success();
 }
 
-/// Creates a namespace with an operator's service account, which has the permissions of `manifests/` in it.
+/// Returns the shared control plane, and a namespace in it with an operator's service account.
 async fn with_account(name: &str) -> (&'static ControlPlane, String) {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
-    let namespace = cluster.namespace(name).await;
-    let account = format!("--serviceaccount={namespace}:operator");
-    for arguments in [
-        &["create", "serviceaccount", "operator"][..],
-        &["apply", "-f", "manifests/base/role.yaml"],
-        &[
-            "create",
-            "rolebinding",
-            "operator",
-            "--role=training-operator",
-            &account,
-        ],
-    ] {
-        kubectl(cluster, &[arguments, &["--namespace", &namespace]].concat()).await;
-    }
-    (cluster, namespace)
+    (cluster, namespace_with_account(cluster, name).await)
 }
 
 #[tokio::test]

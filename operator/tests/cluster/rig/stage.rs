@@ -15,6 +15,27 @@ use training_operator_testing::operator::{InProcess, Operator};
 
 use super::jobs::{deciding, is, job};
 
+/// Creates a namespace with the service account `operator`, which has the permissions of `manifests/` in it.
+pub(crate) async fn namespace_with_account(cluster: &ControlPlane, name: &str) -> String {
+    let namespace = cluster.namespace(name).await;
+    let account = format!("--serviceaccount={namespace}:operator");
+    for arguments in [
+        &["create", "serviceaccount", "operator"][..],
+        &["apply", "-f", "manifests/base/role.yaml"],
+        &[
+            "create",
+            "rolebinding",
+            "operator",
+            "--role=training-operator",
+            &account,
+        ],
+    ] {
+        let arguments = [arguments, &["--namespace", &namespace]].concat();
+        cluster.kubectl(&arguments).await.success();
+    }
+    namespace
+}
+
 /// A namespace of a control plane that belongs to one test.
 pub(crate) struct Stage<'a> {
     pub(crate) cluster: &'a ControlPlane,
