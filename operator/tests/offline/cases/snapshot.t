@@ -86,7 +86,7 @@ A check finds missing, stale and surplus snapshots, and writes nothing.
   ! ls: cannot access 'out': No such file or directory
   [2]
   $ training-operator snapshot jobs --dir out/deep
-  $ cat out/deep/a.yaml
+  $ sed '/^---/,$d' out/deep/a.yaml
   # Objects of jobs/a.yaml. Made by `training-operator snapshot`.
   #
   # apiVersion: kubeflow.org/v1
@@ -102,81 +102,7 @@ A check finds missing, stale and surplus snapshots, and writes nothing.
   #           containers:
   #           - image: mxnet/python:1.9.1
   #             name: mxnet
-  ---
-  # Service single-worker-0
-  apiVersion: v1
-  kind: Service
-  metadata:
-    labels:
-      training.kubeflow.org/job-name: single
-      training.kubeflow.org/operator-name: mxjob-controller
-      training.kubeflow.org/replica-index: "0"
-      training.kubeflow.org/replica-type: worker
-    name: single-worker-0
-    namespace: default
-    ownerReferences:
-    - apiVersion: kubeflow.org/v1
-      blockOwnerDeletion: true
-      controller: true
-      kind: MXJob
-      name: single
-      uid: 00000000-0000-0000-0000-000000000000
-  spec:
-    clusterIP: None
-    ports:
-    - name: mxjob-port
-      port: 9091
-    publishNotReadyAddresses: true
-    selector:
-      training.kubeflow.org/job-name: single
-      training.kubeflow.org/operator-name: mxjob-controller
-      training.kubeflow.org/replica-index: "0"
-      training.kubeflow.org/replica-type: worker
-  ---
-  # Pod single-worker-0
-  apiVersion: v1
-  kind: Pod
-  metadata:
-    labels:
-      training.kubeflow.org/job-name: single
-      training.kubeflow.org/operator-name: mxjob-controller
-      training.kubeflow.org/replica-index: "0"
-      training.kubeflow.org/replica-type: worker
-    name: single-worker-0
-    namespace: default
-    ownerReferences:
-    - apiVersion: kubeflow.org/v1
-      blockOwnerDeletion: true
-      controller: true
-      kind: MXJob
-      name: single
-      uid: 00000000-0000-0000-0000-000000000000
-  spec:
-    containers:
-    - env:
-      - name: MX_CONFIG
-        value: '{"cluster":{"worker":[{"url":"single-worker-0","port":9091}]},"labels":{"worker":""},"task":{"type":"worker","index":0}}'
-      - name: DMLC_PS_ROOT_PORT
-        value: "0"
-      - name: DMLC_PS_ROOT_URI
-      - name: DMLC_NUM_SERVER
-        value: "0"
-      - name: DMLC_NUM_WORKER
-        value: "1"
-      - name: DMLC_ROLE
-        value: worker
-      - name: DMLC_USE_KUBERNETES
-        value: "1"
-      - name: DMLC_WORKER_ID
-        value: "0"
-      image: mxnet/python:1.9.1
-      name: mxnet
-      ports:
-      - containerPort: 9091
-        name: mxjob-port
-      terminationMessagePolicy: FallbackToLogsOnError
-    enableServiceLinks: false
-    restartPolicy: Never
+  $ sed -n '/^---/,$p' out/deep/a.yaml | diff - <(training-operator render jobs/a.yaml)
   $ grep -E '^# (kind|Pod)' out/deep/team/b.yaml
   # kind: MXJob
   # Pod sidecar-scheduler-0
