@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::next_status::NextStatus;
 use super::observed::PodRecord;
 use super::survey::{ObservedReplica, ObservedRole, Situation, Survey};
-use super::types::{ChildKind, Deletion, Plan, PlannedPod};
+use super::types::{Deletion, Plan, PlannedPod};
 use super::verdict::JobVerdict;
 use super::{notices, objects, reasons, recovery, relabel};
 
@@ -59,9 +59,8 @@ fn surplus(facts: &Facts<'_>) -> impl Iterator<Item = Deletion> {
     let pods = pods.filter(|p| !p.deleting && !topology.has_replica_named(&p.name));
     let services = observed.services.values();
     let services = services.filter(|s| !s.deleting && !topology.has_service_named(&s.name));
-    let services = services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid));
-    pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid))
-        .chain(services)
+    let services = services.map(|s| s.planned_deletion());
+    pods.map(|p| p.planned_deletion()).chain(services)
 }
 
 fn outdated(survey: &Survey<'_>) -> impl Iterator<Item = Deletion> {
@@ -69,7 +68,7 @@ fn outdated(survey: &Survey<'_>) -> impl Iterator<Item = Deletion> {
         .replicas()
         .filter(|r| matches!(r.situation, Situation::Outdated));
     let pods = outdated.filter_map(|r| r.pod).filter(|pod| !pod.deleting);
-    pods.map(|pod| Deletion::new(ChildKind::Pod, &pod.name, &pod.uid))
+    pods.map(|pod| pod.planned_deletion())
 }
 
 /// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod

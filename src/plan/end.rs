@@ -12,7 +12,7 @@ use crate::render;
 use super::facts::Facts;
 use super::next_status::NextStatus;
 use super::pod_end::{PodEnd, end_of, ends_by_itself};
-use super::types::{ChildKind, Deletion, Plan};
+use super::types::Plan;
 use super::{objects, relabel};
 
 /// Plans a finished job. Nothing is created, and the result never changes.
@@ -123,9 +123,9 @@ fn clean_up(facts: &Facts<'_>, stop_running: bool, sidecars_may_run: bool) -> (P
     let pods = observed.pods.values().filter(|pod| !pod.deleting);
     let services = observed.services.values();
     let services = services.filter(|service| !service.deleting && is_unused(&service.name));
-    let services = services.map(|service| Deletion::new(ChildKind::Service, &service.name, &service.uid));
+    let services = services.map(|service| service.planned_deletion());
     let gone = pods.clone().filter(|pod| goes(pod));
-    let gone = gone.map(|pod| Deletion::new(ChildKind::Pod, &pod.name, &pod.uid));
+    let gone = gone.map(|pod| pod.planned_deletion());
     let plan = Plan {
         delete: gone.chain(services).collect(),
         ..Plan::default()

@@ -26,7 +26,7 @@ const MAX_START_TIME: SignedDuration = SignedDuration::from_mins(5);
 /// The time after which a pod is reported if no scheduler has processed it.
 const MAX_UNPROCESSED_TIME: SignedDuration = SignedDuration::from_mins(1);
 
-/// Adds one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
+/// Returns one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
 /// The Go operator sends one for each pod in every reconcile.
 pub(super) fn waiting(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
     let (job, observed, now) = (facts.job, facts.observed, facts.now);
@@ -56,7 +56,7 @@ pub(super) fn waiting(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
         .and(starting.unwrap_or_default())
 }
 
-/// Adds notices for fields of the job that have no effect, and for those that keep an accelerator's addition out.
+/// Returns notices for fields of the job that have no effect, and for those that keep an accelerator's addition out.
 fn ignored_fields(job: &ValidJob<'_>) -> Plan {
     let kept = kept_from_accelerators(job);
     let kept = (!kept.is_empty()).then(|| Plan::notice(reasons::ACCELERATOR_NOT_ADDED, kept.join("; ")));
@@ -71,7 +71,7 @@ fn ignored_fields(job: &ValidJob<'_>) -> Plan {
     ))
 }
 
-/// Adds a notice for pods whose framework container has ended while another container still runs.
+/// Returns a notice for pods whose framework container has ended while another container still runs.
 pub(super) fn lingering(job: &ValidJob<'_>, survey: &Survey<'_>) -> Plan {
     let seconds = job.policy.sidecar_grace_seconds;
     let bound = match job.policy.clean_pods {
@@ -101,8 +101,9 @@ pub(super) fn lingering(job: &ValidJob<'_>, survey: &Survey<'_>) -> Plan {
     }
 }
 
-/// Adds notices for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes pods by
-/// force if the operator's settings allow it and no finalizer holds them, because force removes no finalizer.
+/// Returns notices for pods that still exist after their grace period, and one for pods whose state is unknown. If the
+/// operator's settings allow it, pods are deleted by force, but none that a finalizer holds, because force removes no
+/// finalizer.
 pub(super) fn stuck(facts: &Facts<'_>) -> Plan {
     let (job, observed, now) = (facts.job, facts.observed, facts.now);
     let force_after = job.topology.settings.force_delete_after;
@@ -117,7 +118,7 @@ pub(super) fn stuck(facts: &Facts<'_>) -> Plan {
             _ if !pod.finalizers.is_empty() => {}
             Some(at) if at <= now => plan.delete.push(Deletion {
                 force: true,
-                ..Deletion::new(ChildKind::Pod, &pod.name, &pod.uid)
+                ..pod.planned_deletion()
             }),
             Some(at) => plan.requeue_at(at, "a pod that is deleted by force"),
             None => {}
@@ -153,7 +154,7 @@ pub(super) fn stuck(facts: &Facts<'_>) -> Plan {
     plan.and(stuck_objects(observed, now)).and(unknown(observed))
 }
 
-/// Adds a notice for pods whose state is unknown.
+/// Returns a notice for pods whose state is unknown.
 fn unknown(observed: &Observed) -> Plan {
     let pods = observed.pods.values();
     let mut unknown = pods.filter(|pod| pod.phase == Phase::Unknown && !pod.deleting);
@@ -192,7 +193,7 @@ fn held_by_finalizers(pod: &PodRecord, since: Timestamp) -> String {
     message
 }
 
-/// Adds a notice for pods that have had a node for long, whose containers have not started, and whose status gives no
+/// Returns a notice for pods that have had a node for long, whose containers have not started, and whose status gives no
 /// reason.
 fn slow(observed: &Observed, now: Timestamp) -> Plan {
     let (mut plan, mut slow) = (Plan::default(), Vec::new());
@@ -232,7 +233,7 @@ fn is_silent(pod: &PodRecord) -> bool {
     waits && !has_reason && !pod.containers.iter().any(works)
 }
 
-/// Adds notices for pods that no scheduler has processed, and for pods that are held back by scheduling gates for
+/// Returns notices for pods that no scheduler has processed, and for pods that are held back by scheduling gates for
 /// long.
 fn without_node(job: &ValidJob<'_>, survey: &Survey<'_>, now: Timestamp) -> Plan {
     let (mut plan, mut unseen, mut gated) = (Plan::default(), Vec::new(), Vec::new());
@@ -274,7 +275,7 @@ fn without_node(job: &ValidJob<'_>, survey: &Survey<'_>, now: Timestamp) -> Plan
     plan
 }
 
-/// Adds a notice for services and other objects that still exist long after their deletion. No object can be created
+/// Returns a notice for services and other objects that still exist long after their deletion. No object can be created
 /// under such a name.
 fn stuck_objects(observed: &Observed, now: Timestamp) -> Plan {
     let services = observed.services.values();

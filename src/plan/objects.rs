@@ -21,9 +21,9 @@ pub(super) fn without_job_objects<'o>(job: &ValidJob<'_>, observed: &'o Observed
     if job.job.framework().objects.iter().all(is_object) {
         return Cow::Borrowed(observed);
     }
-    let nobody = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
+    let absent = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
     let mut apart = observed.clone();
-    for object in render::objects(job, &nobody) {
+    for object in render::objects(job, &absent) {
         let (name, content) = (object.name(), ObjectRecord::from(&object));
         let found = match object.kind.into() {
             ChildKind::Object(_) => None,

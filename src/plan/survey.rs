@@ -243,7 +243,7 @@ fn observe_missing(
         _ => match observed.read.get(name) {
             // It runs where no watch shows it, or its name is taken, so that no other pod can replace it.
             Some(NameHolder::Job | NameHolder::Other) => Situation::Pending,
-            Some(NameHolder::Nobody) | None => Situation::Failed(Failure::lost(replica, name)),
+            Some(NameHolder::NoPod) | None => Situation::Failed(Failure::lost(replica, name)),
         },
     }
 }

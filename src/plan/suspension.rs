@@ -7,7 +7,7 @@ use crate::job::Milestone;
 
 use super::facts::Facts;
 use super::next_status::NextStatus;
-use super::types::{ChildKind, Deletion, Plan};
+use super::types::Plan;
 use super::{objects, reasons, restarts};
 
 /// Plans a suspended job: sets the condition first, then deletes the pods and services.
@@ -29,9 +29,9 @@ pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextSta
         return (next, Plan::default());
     }
     let pods = facts.observed.pods.values().filter(|p| !p.deleting);
-    let pods = pods.map(|p| Deletion::new(ChildKind::Pod, &p.name, &p.uid));
+    let pods = pods.map(|p| p.planned_deletion());
     let services = facts.observed.services.values().filter(|s| !s.deleting);
-    let services = services.map(|s| Deletion::new(ChildKind::Service, &s.name, &s.uid));
+    let services = services.map(|s| s.planned_deletion());
     let children = Plan {
         delete: pods.chain(services).collect(),
         ..Plan::default()

@@ -29,7 +29,7 @@ pub(in crate::plan) fn speaks_for(scheduler: Option<&GangScheduler>, role: &Role
     }
 }
 
-/// Adds the notices about pods that wait for a scheduler.
+/// Returns the notices about pods that wait for a scheduler.
 pub(in crate::plan) fn notices(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
     let topology = &facts.job.topology;
     let Some(scheduler) = &topology.settings.gang_scheduler else {
@@ -160,7 +160,7 @@ fn of_itself(words: &str) -> &str {
     &words[..end.unwrap_or(words.len())]
 }
 
-/// Adds a notice if a part of the pods has had no node for long while the others hold theirs. Without a gang
+/// Returns a notice if a part of the pods has had no node for long while the others hold theirs. Without a gang
 /// scheduler, two jobs may each hold a part of the capacity that one of them needs.
 fn without_gangs(facts: &Facts<'_>) -> Plan {
     let pods = || facts.observed.pods.values().filter(|pod| !pod.deleting);

@@ -47,7 +47,7 @@ pub struct Observed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameHolder {
     /// No pod has the name.
-    Nobody,
+    NoPod,
     /// The job controls the pod.
     Job,
     /// Another owner, or none, controls the pod.
@@ -187,7 +187,19 @@ impl From<&Service> for ServiceRecord {
     }
 }
 
+impl PodRecord {
+    /// Returns the deletion of the pod.
+    pub(super) fn planned_deletion(&self) -> Deletion {
+        Deletion::new(ChildKind::Pod, &self.name, &self.uid)
+    }
+}
+
 impl ServiceRecord {
+    /// Returns the deletion of the service.
+    pub(super) fn planned_deletion(&self) -> Deletion {
+        Deletion::new(ChildKind::Service, &self.name, &self.uid)
+    }
+
     /// Makes the record of a service with this metadata.
     pub fn of(meta: &ObjectMeta) -> Self {
         Self {

@@ -41,7 +41,7 @@ impl Applier<'_> {
                 return Ok(NameHolder::Job);
             }
             Ok(_) => NameHolder::Other,
-            Err(error) if error.is_not_found(&name) => NameHolder::Nobody,
+            Err(error) if error.is_not_found(&name) => NameHolder::NoPod,
             Err(error) => return Err(error.into()),
         };
         let cached = self.children().observe(&self.namespace, &self.owner);
