@@ -19,7 +19,7 @@ pub(super) trait Observer: Clone + Send + 'static {
     /// The request must not be sent.
     fn request(&self, method: &Method, uri: &Uri) -> Result<Self::Request, BoxError>;
 
-    /// Observes the code of the response, or `None` if there is no response. `sent` is the time of the request.
+    /// Observes the status code of a response. `code` is `None` if the request failed; `sent` is the time of the request.
     fn response(&self, request: Self::Request, sent: Instant, code: Option<StatusCode>);
 }
 

@@ -91,7 +91,7 @@ impl Directory {
         })
     }
 
-    /// Removes a file. A file that is gone is no error.
+    /// Removes a file. A missing file is not an error.
     ///
     /// # Errors
     /// The file cannot be removed.
