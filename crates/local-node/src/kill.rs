@@ -80,20 +80,23 @@ pub fn adopt_orphans() {
 /// of all nodes of this process.
 pub fn end_orphans() {
     for _ in 0..MAX_SWEEP_ROUNDS {
-        // A child that has ended stays in the table of processes until it is reaped.
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        let children: Vec<Pid> = children_of(getpid()).collect();
-        if children.is_empty() {
-            return;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                // A child that has ended stays in the table of processes until it is reaped.
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // There is no child.
+                Err(_) => return,
+            }
         }
-        for pid in children {
+        for pid in children_of(getpid()) {
             let _ = kill_process(pid, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Returns the children of a process that have not ended.
+/// Returns the children of a process, with those that have ended and are not reaped yet.
 fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -101,9 +104,7 @@ fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         // The state and the parent follow the program's name, which is in brackets.
         let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-        let mut fields = rest.split_whitespace();
-        let is_over = fields.next().is_none_or(|state| matches!(state, "Z" | "X"));
-        !is_over && fields.next() == Some(parent.as_raw_nonzero().to_string().as_str())
+        rest.split_whitespace().nth(1) == Some(parent.as_raw_nonzero().to_string().as_str())
     })
 }
 
