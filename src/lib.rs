@@ -127,11 +127,11 @@ pub mod validate;
 
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, AnyJob, Check, FailureTolerance, FieldError, FieldErrors, Framework,
+    Accelerator, Accelerators, AnyJob, Cause, Check, FailureTolerance, FieldError, FieldErrors, Framework,
     GangScheduler, HostVolume, JobObject, Kind, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
-    Replica, ReplicaNames, ReplicaState, Replicas, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    Schemas, SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, nearest,
-    roles_named,
+    Replica, ReplicaFailure, ReplicaNames, ReplicaState, Replicas, Restart, Role, RoleDefinition,
+    RoleReplicas, RoleSpecs, Rule, Schemas, Scope, SettingDefinition, Settings, StartCondition, Topology,
+    TrainingJob, any_replica, any_with_replicas, nearest, roles_named,
 };
 #[doc(hidden)]
 pub use plan::{Plan, plan};

@@ -151,6 +151,7 @@ impl JobStatus {
             mend_time(&mut backoff.until);
         }
         recovery.restarted.retain(is_time);
+        recovery.uncounted.retain(is_time);
         recovery
             .completed
             .retain(|_, indexes| indexes.len() <= MAX_TEXT_BYTES);
@@ -287,7 +288,7 @@ fn failures(value: &Value) -> Vec<FailureRecord> {
 }
 
 fn recovery(value: &Value) -> Recovery {
-    let restarted = value.get("restarted").and_then(Value::as_array);
+    let times = |name: &str| value.get(name).and_then(Value::as_array).into_iter().flatten();
     Recovery {
         job: field(value, "job").unwrap_or_default(),
         roles: entries(value, "roles"),
@@ -296,7 +297,8 @@ fn recovery(value: &Value) -> Recovery {
         sizes: entries(value, "sizes"),
         in_place: entries(value, "inPlace"),
         started: entries(value, "started"),
-        restarted: restarted.into_iter().flatten().filter_map(part).collect(),
+        restarted: times("restarted").filter_map(part).collect(),
+        uncounted: times("uncounted").filter_map(part).collect(),
         completed: entries(value, "completed"),
         backoff: entries(value, "backoff"),
     }

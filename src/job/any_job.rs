@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::{
-    FailureTolerance, FieldErrors, Framework, JobObject, Milestone, Outcome, Replica, ReplicaNames, Replicas,
-    Role, RoleDefinition, RoleSpecs, Topology, TrainingJob, hook,
+    FailureTolerance, FieldErrors, Framework, JobObject, Milestone, Outcome, Replica, ReplicaFailure,
+    ReplicaNames, Replicas, Restart, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob, hook,
 };
-use crate::api::{JobStatus, RestartScope, RunPolicy};
+use crate::api::{JobStatus, RunPolicy};
 
 /// Declares [`AnyJob`] with a method for each hook, and implements it for all kinds. The name of a hook is recorded while it
 /// runs, so that its panic can be reported.
@@ -87,7 +87,8 @@ any_job! {
     fn describe_compatibility(&self, version: &str) -> Option<String>;
     fn describe_success(&self) -> Option<String>;
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome;
-    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope;
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> Scope;
+    fn on_failure(&self, topology: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart>;
     fn is_elastic(&self, topology: &Topology<'_>, role: &Role<'_>) -> bool;
     fn retries(&self, role: &Role<'_>) -> Option<u32>;
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance;

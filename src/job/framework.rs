@@ -58,6 +58,8 @@ pub struct Framework {
     pub roles: &'static [RoleDefinition],
     /// The role whose number of replicas `kubectl scale` and autoscalers change, if any.
     pub scaled_role: Option<&'static str>,
+    /// True if the hook `on_failure` answers the failures of replicas.
+    pub answers_failures: bool,
     /// True if a template may omit images, because the kind's replica specs fill them in.
     pub fills_in_images: bool,
     /// True if an entry may omit its template, because the kind's replica specs fill it in.
@@ -113,6 +115,7 @@ impl Framework {
             role_key: None,
             roles: &[],
             scaled_role: None,
+            answers_failures: false,
             fills_in_images: false,
             fills_in_templates: false,
             names_replicas: false,
@@ -223,6 +226,14 @@ impl Framework {
         self
     }
 
+    /// Declares that [`on_failure`](super::TrainingJob::on_failure) answers the failures of replicas. Kubelets then restart
+    /// no containers, so that the operator sees each failure, and the restart policy `Always` acts as `OnFailure`.
+    #[must_use]
+    pub const fn answers_failures(mut self) -> Self {
+        self.answers_failures = true;
+        self
+    }
+
     /// Lets templates omit images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in. The
     /// API server then does not require them; validation checks the completed template.
     #[must_use]
@@ -324,7 +335,8 @@ impl Framework {
     /// Returns true if a role waits until others are ready ([`RoleDefinition::when_ready`]). The status of the jobs then
     /// has the number of ready replicas.
     pub fn waits_for_readiness(&self) -> bool {
-        self.roles.iter().any(|role| role.waits_for_readiness)
+        let is_ready = |role: &RoleDefinition| role.start_condition == StartCondition::Ready;
+        self.roles.iter().any(is_ready)
     }
 
     /// Returns true if any role has services, which have the names of their replicas.
@@ -389,8 +401,10 @@ pub struct RoleDefinition {
     pub service: Option<&'static str>,
     /// The roles whose replicas must all run or have succeeded before its pods are created.
     pub starts_after: &'static [&'static str],
-    /// True if the replicas of [`starts_after`](Self::starts_after) must be ready as well.
-    pub waits_for_readiness: bool,
+    /// The state that the replicas of [`starts_after`](Self::starts_after) must have reached.
+    pub start_condition: StartCondition,
+    /// True if each role of this class also waits until the role before it in the job has succeeded.
+    pub in_order: bool,
     /// True if its replicas have no end of their own, so that each end is a failure that restarts the replica.
     pub always_replaced: bool,
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
@@ -410,7 +424,8 @@ impl RoleDefinition {
             has_service: true,
             service: None,
             starts_after: &[],
-            waits_for_readiness: false,
+            start_condition: StartCondition::Running,
+            in_order: false,
             always_replaced: false,
             survives_container_restart: false,
         }
@@ -494,7 +509,30 @@ impl RoleDefinition {
     /// their containers succeed. Without it the role waits until they run.
     #[must_use]
     pub const fn when_ready(mut self) -> Self {
-        self.waits_for_readiness = true;
+        self.start_condition = StartCondition::Ready;
+        self
+    }
+
+    /// Makes the role wait until all replicas that start first have succeeded. A role that others wait for in this way
+    /// succeeds once: its success outlasts restarts and suspensions of the job, and its pods are not created again.
+    ///
+    /// ```
+    /// use training_job::{RoleDefinition, StartCondition};
+    ///
+    /// const TRAIN: RoleDefinition = RoleDefinition::new("Train").starts_after(&["Prepare"]).when_succeeded();
+    /// assert_eq!(TRAIN.start_condition, StartCondition::Succeeded);
+    /// ```
+    #[must_use]
+    pub const fn when_succeeded(mut self) -> Self {
+        self.start_condition = StartCondition::Succeeded;
+        self
+    }
+
+    /// Runs the roles of this class one after the other, in the order of their [list](Self::in_list): each starts when the
+    /// one before it has succeeded. The success of a role outlasts restarts and suspensions of the job.
+    #[must_use]
+    pub const fn in_order(mut self) -> Self {
+        self.in_order = true;
         self
     }
 
@@ -526,6 +564,18 @@ impl RoleDefinition {
     pub fn slug(&self) -> String {
         self.name.to_lowercase()
     }
+}
+
+/// The state that replicas must have reached before the role that waits for them starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartCondition {
+    /// They run, or have ended.
+    Running,
+    /// They are ready, or have ended.
+    Ready,
+    /// They have succeeded.
+    Succeeded,
 }
 
 /// The place of a role's replica specs in a job.

@@ -10,6 +10,7 @@
 //! | `role_specs.rs` | [`RoleSpecs`]: the replica specs of a job |
 //! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: the roles and replicas of a job |
 //! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: the states of the replicas, and that of the job |
+//! | `restart.rs` | [`ReplicaFailure`], [`Restart`], [`Scope`]: a failure, and the answer to it |
 //! | `check.rs`, `rule.rs`, `errors.rs` | [`Check`], [`Rule`], [`FieldErrors`]: checks and their messages |
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: objects in addition to pods and services |
 //! | `shared_environment.rs` | the common part of the environments of all replicas |
@@ -28,6 +29,7 @@ mod milestone;
 mod nearest;
 mod objects;
 mod replicas;
+mod restart;
 mod role_specs;
 pub(crate) mod rule;
 mod schemas;
@@ -40,7 +42,7 @@ pub use any_job::AnyJob;
 pub use check::Check;
 pub(crate) use errors::Complaint;
 pub use errors::{FieldError, FieldErrors};
-pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition};
+pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition, StartCondition};
 pub use gang_scheduler::GangScheduler;
 #[doc(hidden)]
 pub use hook::HookPanic;
@@ -51,6 +53,7 @@ pub use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
+pub use restart::{Cause, ReplicaFailure, Restart, Scope};
 pub(crate) use role_specs::RoleSpec;
 pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
@@ -72,7 +75,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::api::schema::tidy_definition;
-use crate::api::{JobStatus, RestartScope, RunPolicy};
+use crate::api::{JobStatus, RunPolicy};
 
 /// A kind of training job.
 ///
@@ -107,7 +110,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) | none |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) | `objects` |
 /// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) | `env` and `customize`; a running pod keeps what it has |
-/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`on_failure`](Self::on_failure), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
 /// | the status is written | [`encode_status`](Self::encode_status) | it gets the next status |
 ///
 /// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
@@ -306,24 +309,46 @@ pub trait TrainingJob:
     /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope))
     /// sets one. Default: only the replica.
     ///
-    /// With any scope other than [`Replica`](RestartScope::Replica), the deletion of a pod and the restart of a
+    /// With any scope other than [`Replica`](Scope::Replica), the deletion of a pod and the restart of a
     /// container by the kubelet are failures too, because processes of a collective cannot rejoin it. If the result depends
     /// on the job's status, it applies to failures that are observed from then on.
     ///
     /// ```
-    /// use training_job::{Role, Topology, api::RestartScope};
+    /// use training_job::{Role, Scope, Topology};
     ///
     /// /// No process can rejoin a collective; a monitor is independent of it.
-    /// fn restart_scope(_: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    /// fn restart_scope(_: &Topology<'_>, role: &Role<'_>) -> Scope {
     ///     match role.name() {
-    ///         "Monitor" => RestartScope::Replica,
-    ///         _ => RestartScope::Job,
+    ///         "Monitor" => Scope::Replica,
+    ///         _ => Scope::Job,
     ///     }
     /// }
     /// ```
-    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> Scope {
         let _ = (topology, role);
-        RestartScope::Replica
+        Scope::Replica
+    }
+
+    /// Returns the restart after a failure, or `None` to leave it to the restart policies and
+    /// [`restart_scope`](Self::restart_scope). Default: `None`.
+    ///
+    /// Called only if the kind declares it by [`Framework::answers_failures`], and if no rule of the user's failure policy
+    /// matches. With a restart as the answer, the restart policy of the role has no effect. Restarts of replicas whose
+    /// [tolerance](Self::tolerance) is `Always` count against nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use training_job::{Cause, ReplicaFailure, Restart, Scope, Topology};
+    ///
+    /// /// Exit code 75 asks for another turn: the step and its controller start again, which is no failure.
+    /// fn on_failure(_: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {
+    ///     let again = Restart::of(Scope::Roles(&["Controller"])).uncounted(20).after(Duration::from_secs(30));
+    ///     (failure.cause == Cause::Exited(75)).then_some(again)
+    /// }
+    /// ```
+    fn on_failure(&self, topology: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {
+        let _ = (topology, failure);
+        None
     }
 
     /// Returns true if replicas of `role` may come and go while the others run, because the framework takes up the change.
@@ -402,8 +427,9 @@ pub trait TrainingJob:
         exit_code >= 128
     }
 
-    /// Returns the classes whose replicas must all run or have succeeded before a pod of `role` is created, at the start
-    /// and after a restart of all of them. A role must not wait for itself, also not through other roles. Default: those
+    /// Returns the classes whose replicas must all run or have ended before a pod of `role` is created, at the start
+    /// and after a restart of all of them; be ready or have succeeded, if the role's definition says so
+    /// ([`StartCondition`]). A role must not wait for itself, also not through other roles. Default: those
     /// that [`RoleDefinition::starts_after`] declares; a kind overrides the hook if the order depends on the job.
     ///
     /// ```

@@ -8,9 +8,10 @@ use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 
 use parking_lot::Mutex;
 
-use crate::api::{ReplicaSpec, RestartPolicy, RestartScope};
+use crate::api::{ReplicaSpec, RestartPolicy};
 
 use super::framework::RoleDefinition;
+use super::restart::Scope;
 use super::settings::Settings;
 
 /// The roles of a valid job.
@@ -120,10 +121,10 @@ impl<'a> Topology<'a> {
 
     /// Returns the restart scope of a collective, which no replica can rejoin: the whole job, unless it has at most
     /// one replica.
-    pub fn collective_scope(&self) -> RestartScope {
+    pub fn collective_scope(&self) -> Scope {
         match self.total() {
-            0 | 1 => RestartScope::Replica,
-            _ => RestartScope::Job,
+            0 | 1 => Scope::Replica,
+            _ => Scope::Job,
         }
     }
 

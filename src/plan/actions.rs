@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::{FailureAction, Recovery, RestartScope};
+use jiff::Timestamp;
+
+use crate::api::{FailureAction, Recovery};
+use crate::job::Scope;
 use crate::render;
 
 use super::facts::Facts;
@@ -86,24 +89,25 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
     let rules = &job.policy.failure.rules;
     let may = |action| rules.iter().any(|rule| rule.action.as_ref() == Some(action));
     let (job_may, role_may) = (may(&FailureAction::RestartJob), may(&FailureAction::RestartRole));
-    // A pod that was created before the last restart of the whole job.
-    let is_earlier = |pod: &Arc<PodRecord>| pod.attempt < survey.attempt;
+    // A pod that was created before the last restart of the whole job, and is not that of a step that is done.
+    let is_done = |pod: &PodRecord| {
+        let done = survey
+            .replicas()
+            .filter(|r| matches!(r.situation, Situation::Succeeded));
+        done.filter_map(|r| r.pod).any(|done| done.name == pod.name)
+    };
+    let is_earlier = |pod: &Arc<PodRecord>| pod.attempt < survey.attempt && !is_done(pod);
     let all_restart = observed.pods.values().any(is_earlier);
-    let together = |r: &ObservedRole<'_>| job_may || all_restart || r.scope == RestartScope::Job;
+    let together = |r: &ObservedRole<'_>| job_may || all_restart || r.scope == Scope::Job;
     let waits = |r: &ObservedRole<'_>| together(r) && (surplus || leaving(&r));
     if survey.roles.iter().any(waits) {
         return plan;
     }
     for of_role in &survey.roles {
-        if (role_may || of_role.scope != RestartScope::Replica) && leaving(&of_role) {
+        if (role_may || of_role.scope != Scope::Replica) && leaving(&of_role) {
             continue;
         }
-        let first = job.job.starts_after(topology, of_role.role);
-        let must_be_ready = of_role.role.definition.waits_for_readiness;
-        let started = |r: &ObservedReplica<'_>| has_started(&r.situation, must_be_ready);
-        let is_due =
-            |r: &ObservedRole<'_>| !first.contains(&r.role.class()) || r.replicas.iter().all(started);
-        if !survey.roles.iter().all(is_due) {
+        if !survey.is_due(job, of_role.role) {
             continue;
         }
         let missing = of_role.replicas.iter();
@@ -111,7 +115,7 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
             match recovery::paused_until(recovery, &of_replica.replica, facts.now) {
                 Some((until, failures)) => {
                     plan.requeue_at(until, "a pause between restarts");
-                    paused = paused.or(Some(failures));
+                    paused = paused.or(Some((until, failures)));
                 }
                 None => plan.create_pods.push(PlannedPod {
                     name: of_replica.name.clone(),
@@ -121,25 +125,19 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
         }
     }
     match paused {
-        Some(failures) => plan.and(pause(failures)),
+        Some((until, failures)) => plan.and(pause(until, failures)),
         None => plan,
     }
 }
 
-/// Returns the notice about replicas whose attempts keep failing.
-fn pause(failures: i32) -> Plan {
-    let seconds = recovery::pause_after(failures).unwrap_or_default();
-    let message = format!(
-        "{failures} attempts in a row failed within ten minutes of their start; the next one starts \
-         {seconds} s after the last failure"
-    );
+/// Returns the notice about replicas whose attempts keep failing, or whose kind pauses before the next attempt.
+fn pause(until: Timestamp, failures: i32) -> Plan {
+    let message = match recovery::pause_after(failures) {
+        Some(seconds) => format!(
+            "{failures} attempts in a row failed within ten minutes of their start; the next one starts \
+             {seconds} s after the last failure"
+        ),
+        None => format!("the next attempt starts at {until}"),
+    };
     Plan::notice(reasons::RESTART_BACK_OFF, message)
-}
-
-fn has_started(situation: &Situation, must_be_ready: bool) -> bool {
-    match situation {
-        Situation::Running { ready } => *ready || !must_be_ready,
-        Situation::Succeeded | Situation::Failed(_) => true,
-        _ => false,
-    }
 }

@@ -6,8 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::observed::{ContainerRecord, MAX_MESSAGE, PodRecord, Termination, last_words};
 use super::{reasons, start_failure};
 use crate::api::{FailureRecord, RestartPolicy, is_writable};
-use crate::job::AnyJob;
-use crate::job::{Replica, Role};
+use crate::job::{AnyJob, Cause, Replica, ReplicaFailure, Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
@@ -188,6 +187,18 @@ impl Failure {
             }
             (_, RestartPolicy::ExitCode) => Consequence::Restart,
         }
+    }
+
+    /// Returns the failure as hooks see it.
+    pub(super) fn for_hook<'f>(&'f self, role: &'f Role<'f>, index: u32) -> ReplicaFailure<'f> {
+        let cause = match self.cause {
+            FailureCause::Exit(_) if start_failure::never_ran(&self.record.reason) => Cause::NotStarted,
+            FailureCause::Exit(code) => Cause::Exited(code),
+            FailureCause::RestartedInPlace => Cause::RestartedByKubelet,
+            FailureCause::Disrupted => Cause::Disrupted,
+            FailureCause::Lost => Cause::Deleted,
+        };
+        ReplicaFailure::new(role, index, cause, &self.record.reason)
     }
 
     /// Returns true if a retry may succeed after this exit code. The code of a container that never ran is the runtime's.

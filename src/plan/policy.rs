@@ -1,7 +1,7 @@
 //! Evaluates a job's failure policy for a failure.
 
-use crate::api::{FailureAction, FailurePolicy, FailureRule, OnExitCodes, RestartScope};
-use crate::job::Role;
+use crate::api::{FailureAction, FailurePolicy, FailureRule, OnExitCodes};
+use crate::job::{Role, Scope};
 
 use super::failure::{Failure, FailureCause};
 use super::observed::{DISRUPTION_TARGET, PodRecord, Termination};
@@ -71,13 +71,11 @@ fn ends<'p>(
 }
 
 /// Returns the scope that an action restarts, if the action restarts a certain scope.
-pub(super) fn scope(action: &FailureAction) -> Option<&'static RestartScope> {
-    static SCOPES: [RestartScope; 3] = [RestartScope::Job, RestartScope::Role, RestartScope::Replica];
-    let [job, role, replica] = &SCOPES;
+pub(super) fn scope(action: &FailureAction) -> Option<Scope> {
     match action {
-        FailureAction::RestartJob => Some(job),
-        FailureAction::RestartRole => Some(role),
-        FailureAction::RestartReplica => Some(replica),
+        FailureAction::RestartJob => Some(Scope::Job),
+        FailureAction::RestartRole => Some(Scope::Role),
+        FailureAction::RestartReplica => Some(Scope::Replica),
         FailureAction::FailJob | FailureAction::Ignore | FailureAction::Other(_) => None,
     }
 }

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::{Recovery, RestartScope};
+use crate::api::Recovery;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use crate::job::{Replica, Role};
+use crate::validate::ValidJob;
 
 /// Returns the current attempt of a replica. Pods of earlier attempts are outdated.
 pub(super) fn attempt(recovery: &Recovery, replica: &Replica<'_>) -> u32 {
@@ -41,21 +44,17 @@ const FIRST_PAUSE_SECONDS: i32 = 10;
 /// Maximum pause before a restart, in seconds; the same as a kubelet's.
 const MAX_PAUSE_SECONDS: i32 = 300;
 
-/// Returns the key of a restart scope in `recovery.backoff`.
-pub(super) fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
-    match scope {
-        RestartScope::Job => JOB_KEY.to_owned(),
-        RestartScope::Role if replica.role.definition.source.is_open() => {
-            format!("role {}", replica.role.name())
-        }
-        RestartScope::Role => replica.role.name().to_owned(),
-        RestartScope::Replica | RestartScope::Other(_) => replica.key(),
+/// Returns the key of a role in `recovery.backoff`.
+pub(super) fn role_key(role: &Role<'_>) -> String {
+    match role.definition.source.is_open() {
+        true => format!("role {}", role.name()),
+        false => role.name().to_owned(),
     }
 }
 
 /// The key of the job in `recovery.backoff`. It is distinct, because names of roles begin with a capital letter, keys of
 /// roles that users name contain a space, and keys of replicas end with an index.
-const JOB_KEY: &str = "job";
+pub(super) const JOB_KEY: &str = "job";
 
 /// Returns the pause in seconds before a restart after this number of consecutive attempts that failed soon, if any.
 pub(super) fn pause_after(failures: i32) -> Option<i32> {
@@ -75,22 +74,23 @@ pub(super) fn paused_until(
     if recovery.backoff.is_empty() {
         return None;
     }
-    let scopes = [RestartScope::Job, RestartScope::Role, RestartScope::Replica];
-    let pauses = scopes
-        .iter()
-        .filter_map(|scope| recovery.backoff.get(&backoff_key(scope, replica)));
+    let keys = [JOB_KEY.to_owned(), role_key(replica.role), replica.key()];
+    let pauses = keys.iter().filter_map(|key| recovery.backoff.get(key));
     let pauses = pauses.filter_map(|backoff| Some((backoff.until.as_ref()?.0, backoff.failures)));
     let longest = SignedDuration::from_secs(MAX_PAUSE_SECONDS.into());
     let due = pauses.filter(|(until, _)| *until > now && until.duration_since(now) <= longest);
     due.max()
 }
 
-/// Returns the number of recorded restarts in the last `seconds`.
-pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp) -> i32 {
-    let window = SignedDuration::from_secs(seconds.into());
-    let times = recovery.restarted.iter();
-    let recent = times.filter(|time| now.duration_since(time.0) < window).count();
-    i32::try_from(recent).unwrap_or(i32::MAX)
+/// The time in which the restarts that count against nothing else are limited.
+pub(super) const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Returns the number of recorded restarts that are younger than `window`.
+pub(super) fn within(times: &[Time], window: SignedDuration, now: Timestamp) -> usize {
+    times
+        .iter()
+        .filter(|time| now.duration_since(time.0) < window)
+        .count()
 }
 
 /// Returns the number of replicas of a role that are recorded as started, counted from index 0.
@@ -106,6 +106,12 @@ pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
         .get(role.name())
         .map(|text| parse_indexes(text, role.replicas))
         .unwrap_or_default()
+}
+
+/// Returns true if all replicas of a role have succeeded, and need not succeed again after a restart of the job.
+pub(super) fn is_done(job: &ValidJob<'_>, recovery: &Recovery, role: &Role<'_>) -> bool {
+    let is_complete = || completed(recovery, role).len() == role.replicas as usize;
+    recovery.completed.contains_key(role.name()) && is_complete() && job.succeeds_once(role)
 }
 
 /// Parses the indexes below `bound` in a text such as `0-2,5`. Invalid parts are skipped, because users can edit the status.

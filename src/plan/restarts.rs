@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
-use crate::job::Replica;
+use crate::api::{Backoff, FailurePolicy, JobStatus, MAX_COUNT, MAX_RESTARTS_IN_WINDOW, Recovery};
+use crate::job::{Replica, Role, Scope};
+use crate::validate::ValidJob;
 
 use super::facts::Facts;
 use super::failure::RunTime;
-use super::recovery::{attempt, backoff_key, format_indexes, is_outdated, pause_after};
+use super::recovery::{HOUR, JOB_KEY, attempt, format_indexes, is_done, is_outdated, pause_after, role_key};
 use super::survey::{ObservedReplica, Situation, Survey};
 use super::verdict::{FailedReplica, JobVerdict, RestartLimit};
 
@@ -36,7 +37,7 @@ pub(super) fn record(
             let count = i32::try_from(counted.count()).unwrap_or(i32::MAX);
             charge(status, count, &policy.failure, facts.now);
             for failed in &restarts.scopes {
-                restart_scope(&mut status.recovery, survey, failed, facts.now);
+                restart_scope(&mut status.recovery, facts, survey, failed);
             }
         }
         JobVerdict::Resizes { ahead, .. } => {
@@ -44,12 +45,12 @@ pub(super) fn record(
             let ahead = Some(*ahead).filter(|ahead| !is_outdated(*ahead, 0));
             let ahead = ahead.and_then(|ahead| i32::try_from(ahead).ok()).unwrap_or(0);
             status.recovery.job = later(ahead.max(status.recovery.job), 1);
-            forget_progress(&mut status.recovery);
+            forget_progress(facts.job, &mut status.recovery);
         }
         _ => {}
     }
     let creates_for_new_sizes = match verdict {
-        JobVerdict::Restarts(restarts) => restarts.scopes.iter().any(|f| *f.scope == RestartScope::Job),
+        JobVerdict::Restarts(restarts) => restarts.scopes.iter().any(|f| f.scope == Scope::Job),
         JobVerdict::Resizes { .. } | JobVerdict::GoesOn { .. } => true,
         _ => false,
     };
@@ -74,7 +75,7 @@ fn record_progress(remembered: &mut Recovery, survey: &Survey<'_>) {
                 .completed
                 .insert(name.to_owned(), format_indexes(&completed));
         }
-        if of_role.scope == RestartScope::Replica {
+        if of_role.scope == Scope::Replica {
             remembered.started.remove(name);
             continue;
         }
@@ -102,28 +103,35 @@ fn record_progress(remembered: &mut Recovery, survey: &Survey<'_>) {
 
 fn restart_scope(
     recovery: &mut Recovery,
+    facts: &Facts<'_>,
     survey: &Survey<'_>,
     failed: &FailedReplica<'_, '_>,
-    now: Timestamp,
 ) {
-    let (scope, replica) = (failed.scope, &failed.replica);
-    if let Some(run_time) = failed.failure.run_time {
-        back_off(recovery, scope, replica, run_time, now);
+    let replica = &failed.replica;
+    for key in keys(facts.job, failed) {
+        back_off(recovery, key, failed, facts.now);
     }
-    if failed.limit == Some(RestartLimit::Role) {
-        charge_role(recovery, replica.role.name(), 1);
+    match failed.limit {
+        Some(RestartLimit::Role) => charge_role(recovery, replica.role.name(), 1),
+        Some(RestartLimit::Hour(_)) => {
+            let times = &mut recovery.uncounted;
+            times.retain(|time| facts.now.duration_since(time.0) < HOUR);
+            times.push(Time(facts.now));
+            let most = usize::try_from(MAX_RESTARTS_IN_WINDOW).unwrap_or_default();
+            times.drain(..times.len().saturating_sub(most));
+        }
+        Some(RestartLimit::Job) | None => {}
     }
     let step = attempts_to_skip(recovery, survey, failed);
-    restart(recovery, scope, replica, step);
+    restart(facts.job, recovery, failed.scope, replica, step);
 }
 
 /// Returns the number by which the attempt of the restarted scope must rise so that all its pods are outdated: 1, or more
 /// if the status was lost and the pods have later attempts than the status.
 fn attempts_to_skip(recovery: &Recovery, survey: &Survey<'_>, failed: &FailedReplica<'_, '_>) -> i32 {
-    let restarts = |of: &&ObservedReplica<'_>| match failed.scope {
-        RestartScope::Job => true,
-        RestartScope::Role => of.replica.role.name() == failed.replica.role.name(),
-        _ => of.replica.key() == failed.replica.key(),
+    let restarts = |of: &&ObservedReplica<'_>| {
+        let is_it = of.replica.key() == failed.replica.key();
+        is_it || failed.scope.includes(failed.replica.role, of.replica.role)
     };
     let ahead = survey.replicas().filter(restarts).filter_map(|of| {
         let made_for = of.pod?.attempt;
@@ -136,23 +144,29 @@ fn attempts_to_skip(recovery: &Recovery, survey: &Survey<'_>, failed: &FailedRep
 }
 
 /// Records a restart: raises the attempt of the scope by `step`, and clears the started and completed replicas in it.
-fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
+fn restart(job: &ValidJob<'_>, recovery: &mut Recovery, scope: Scope, replica: &Replica<'_>, step: i32) {
     let bump = |n: &mut i32| *n = later(*n, step);
     let role = replica.role;
     match scope {
-        RestartScope::Job => {
+        Scope::Job => {
             bump(&mut recovery.job);
-            forget_progress(recovery);
+            forget_progress(job, recovery);
         }
-        RestartScope::Role => {
-            bump(recovery.roles.entry(role.name().to_owned()).or_default());
-            recovery.started.remove(role.name());
-            recovery.completed.remove(role.name());
-            for replica in role.all() {
-                recovery.in_place.remove(&replica.key());
+        Scope::Role | Scope::Roles(_) => {
+            let roles = job.topology.roles.iter();
+            for role in roles.filter(|other| scope.includes(role, other)) {
+                if is_done(job, recovery, role) {
+                    continue;
+                }
+                bump(recovery.roles.entry(role.name().to_owned()).or_default());
+                recovery.started.remove(role.name());
+                recovery.completed.remove(role.name());
+                for replica in role.all() {
+                    recovery.in_place.remove(&replica.key());
+                }
             }
         }
-        RestartScope::Replica | RestartScope::Other(_) => {
+        Scope::Replica => {
             bump(recovery.replicas.entry(replica.key()).or_default());
             recovery.in_place.remove(&replica.key());
             if let Some(started) = recovery.started.get_mut(role.name()) {
@@ -170,35 +184,58 @@ pub(super) fn later(attempt: i32, step: i32) -> i32 {
     if next > MAX_COUNT { 0 } else { next }
 }
 
-/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. The first of these has
-/// none, unless its pod was rejected. An attempt that failed later resets the pause.
-fn back_off(
-    recovery: &mut Recovery,
-    scope: &RestartScope,
-    replica: &Replica<'_>,
-    run_time: RunTime,
-    now: Timestamp,
-) {
-    let key = backoff_key(scope, replica);
-    let least = match run_time {
-        RunTime::Long => {
-            recovery.backoff.remove(&key);
-            return;
+/// Returns the keys in `recovery.backoff` of what restarts after a failure.
+fn keys(job: &ValidJob<'_>, failed: &FailedReplica<'_, '_>) -> Vec<String> {
+    match failed.scope {
+        Scope::Job => vec![JOB_KEY.to_owned()],
+        Scope::Replica => vec![failed.replica.key()],
+        Scope::Role | Scope::Roles(_) => {
+            let roles = job.topology.roles.iter();
+            let restarted = roles.filter(|role| failed.scope.includes(failed.replica.role, role));
+            restarted.map(role_key).collect()
         }
-        RunTime::Short => 1,
-        RunTime::Zero => 2,
-    };
-    let backoff = recovery.backoff.entry(key).or_default();
-    backoff.failures = backoff.failures.saturating_add(1).clamp(least, MAX_COUNT);
-    let pause = pause_after(backoff.failures);
-    let until = pause.map(|pause| now.checked_add(SignedDuration::from_secs(pause.into())));
-    backoff.until = until.and_then(Result::ok).map(Time);
+    }
 }
 
-/// Clears the started and completed replicas. Attempts are kept, because they must never decrease.
-pub(super) fn forget_progress(recovery: &mut Recovery) {
+/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. The first of these has
+/// none, unless its pod was rejected. An attempt that failed later resets the pause. It is at least the pause that the
+/// kind requests.
+fn back_off(recovery: &mut Recovery, key: String, failed: &FailedReplica<'_, '_>, now: Timestamp) {
+    let known = recovery.backoff.remove(&key).unwrap_or_default();
+    let (failures, pause) = match failed.failure.run_time {
+        // No process is to blame, so the count of failures stays.
+        None => (known.failures, None),
+        Some(RunTime::Long) => (0, None),
+        Some(run_time) => {
+            let least = if run_time == RunTime::Zero { 2 } else { 1 };
+            let failures = known.failures.saturating_add(1).clamp(least, MAX_COUNT);
+            (failures, pause_after(failures))
+        }
+    };
+    let of_kind = i32::try_from(failed.pause.as_secs()).unwrap_or(i32::MAX);
+    let until = match pause.unwrap_or_default().max(of_kind) {
+        0 => known.until.filter(|_| failed.failure.run_time.is_none()),
+        pause => now
+            .checked_add(SignedDuration::from_secs(pause.into()))
+            .ok()
+            .map(Time),
+    };
+    if failures > 0 || until.is_some() {
+        recovery.backoff.insert(key, Backoff { failures, until });
+    }
+}
+
+/// Clears the started and completed replicas, except those of roles that succeed once. Attempts are kept, because they
+/// must never decrease.
+pub(super) fn forget_progress(job: &ValidJob<'_>, recovery: &mut Recovery) {
     recovery.started.clear();
-    recovery.completed.clear();
+    let done = job
+        .topology
+        .roles
+        .iter()
+        .filter(|role| is_done(job, recovery, role));
+    let done: BTreeSet<&str> = done.map(Role::name).collect();
+    recovery.completed.retain(|name, _| done.contains(&**name));
     recovery.in_place.clear();
 }
 

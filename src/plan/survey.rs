@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::observed::{ContainerKind, NameHolder, Observed, Phase, PodRecord};
-use crate::api::{ConditionType, JobStatus, MAX_COUNT, RestartScope};
+use crate::api::{ConditionType, JobStatus, MAX_COUNT};
 use crate::job::{FailureTolerance, GangScheduler};
 use crate::job::{PodReport, PodReports, ReplicaState, Replicas};
-use crate::job::{Replica, Role};
+use crate::job::{Replica, Role, Scope, StartCondition};
 use crate::validate::ValidJob;
 
 use super::facts::Facts;
@@ -49,7 +49,7 @@ pub(super) struct ObservedReplica<'a> {
 #[derive(Debug)]
 pub(super) struct ObservedRole<'a> {
     pub(super) role: &'a Role<'a>,
-    pub(super) scope: RestartScope,
+    pub(super) scope: Scope,
     /// The number of replicas that are recorded as started, counted from index 0.
     pub(super) started: u32,
     pub(super) replicas: Vec<ObservedReplica<'a>>,
@@ -76,10 +76,33 @@ impl<'a> Survey<'a> {
         self.roles.iter().flat_map(|role| &role.replicas)
     }
 
+    /// Returns true if the roles that `role` waits for have reached the state that it needs.
+    pub(super) fn is_due(&self, job: &ValidJob<'_>, role: &Role<'_>) -> bool {
+        let mut first = job.waits_for(role).into_iter();
+        first.all(|(first, condition)| {
+            let of_first = self.roles.iter().filter(|r| r.role.slug == first.slug);
+            let mut replicas = of_first.flat_map(|of_role| &of_role.replicas);
+            replicas.all(|replica| has_reached(&replica.situation, condition))
+        })
+    }
+
     /// Returns true if any pod of the job is missing or pending.
     pub(super) fn is_starting(&self) -> bool {
         self.replicas()
             .any(|replica| replica.pod.is_none_or(|pod| pod.phase == Phase::Pending))
+    }
+}
+
+fn has_reached(situation: &Situation, condition: StartCondition) -> bool {
+    match situation {
+        Situation::Succeeded => true,
+        Situation::Failed(_) => condition != StartCondition::Succeeded,
+        Situation::Running { ready } => match condition {
+            StartCondition::Running => true,
+            StartCondition::Ready => *ready,
+            StartCondition::Succeeded => false,
+        },
+        _ => false,
     }
 }
 
@@ -98,9 +121,9 @@ pub(super) struct RestartsInPlace {
 
 /// Returns the limit of the role's own restarts of this scope, if it has one. Restarts of the whole job have no limit of a
 /// role.
-pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: &RestartScope) -> Option<u32> {
+pub(super) fn own_limit(job: &ValidJob<'_>, role: &Role<'_>, scope: Scope) -> Option<u32> {
     let limit = job.job.retries(role);
-    limit.filter(|_| *scope != RestartScope::Job)
+    limit.filter(|_| scope != Scope::Job)
 }
 
 /// Determines the situations of all replicas of a job, and its times.
@@ -146,17 +169,18 @@ fn observe_roles<'a>(
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
         let completed = recovery::completed(&status.recovery, role);
+        let is_done = recovery::is_done(job, &status.recovery, role);
         let started = recovery::started(&status.recovery, role);
         let may_fail = job.job.tolerance(role) == FailureTolerance::None;
         let of_replica = |replica: Replica<'a>| {
             let (name, attempt) = (replica.pod_name(), recovery::attempt(&status.recovery, &replica));
-            let lost = scope != RestartScope::Replica && replica.index < started;
+            let lost = scope != Scope::Replica && replica.index < started;
             let is_completed = completed.contains(&replica.index);
             let pod = observed.pods.get(&name).map(|pod| &**pod);
             let situation = match pod {
-                Some(pod) if recovery::is_outdated(pod.attempt, attempt) => Situation::Outdated,
+                Some(pod) if !is_done && recovery::is_outdated(pod.attempt, attempt) => Situation::Outdated,
                 _ if is_completed => Situation::Succeeded,
-                Some(pod) => observe_pod(&replica, pod, &scope, lost),
+                Some(pod) => observe_pod(&replica, pod, scope, lost),
                 None => observe_missing(&replica, &name, attempt, observed, lost, may_fail),
             };
             ObservedReplica {
@@ -190,8 +214,8 @@ fn restarts_in_place(job: &ValidJob<'_>, status: &JobStatus, roles: &[ObservedRo
         if job.job.tolerance(role) == FailureTolerance::Always {
             continue;
         }
-        let alone = restarts_alone(role, scope);
-        let has_own_limit = own_limit(job, role, scope).is_some();
+        let alone = restarts_alone(role, *scope);
+        let has_own_limit = own_limit(job, role, *scope).is_some();
         for of_replica in replicas {
             let outdated = matches!(of_replica.situation, Situation::Outdated);
             let Some(pod) = of_replica.pod.filter(|_| !outdated) else {
@@ -249,7 +273,7 @@ fn observe_missing(
 }
 
 /// Returns the situation of a replica by its pod, which is not outdated.
-fn observe_pod(replica: &Replica<'_>, pod: &PodRecord, scope: &RestartScope, lost: bool) -> Situation {
+fn observe_pod(replica: &Replica<'_>, pod: &PodRecord, scope: Scope, lost: bool) -> Situation {
     let main = main_name(replica.role);
     let gone = || Failure::taken_away(replica, pod);
     match end_of(pod, replica.role) {
@@ -269,8 +293,8 @@ fn observe_pod(replica: &Replica<'_>, pod: &PodRecord, scope: &RestartScope, los
 }
 
 /// Returns true if a container of the role can rejoin the job after its kubelet has restarted it.
-fn restarts_alone(role: &Role<'_>, scope: &RestartScope) -> bool {
-    role.definition.survives_container_restart || *scope == RestartScope::Replica
+fn restarts_alone(role: &Role<'_>, scope: Scope) -> bool {
+    role.definition.survives_container_restart || scope == Scope::Replica
 }
 
 /// Returns the failure of a pod in which the kubelet restarted the framework's container, or any regular container if the

@@ -15,7 +15,7 @@ pub(super) fn suspended<'a>(facts: &'a Facts<'a>, status: JobStatus) -> (NextSta
     let milestone = Milestone::Suspended;
     let mut next = NextStatus::new(facts, status);
     next.mark_created();
-    restarts::forget_progress(&mut next.status.recovery);
+    restarts::forget_progress(facts.job, &mut next.status.recovery);
     next.status.recovery.backoff.clear();
     next.count_what_is_left();
     if next.status.is(ConditionType::Running) {

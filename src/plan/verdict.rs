@@ -1,14 +1,13 @@
 //! Decides the outcome of a survey for an active job. The verdict is a value; nothing is changed here.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, PodRecord, last_words};
-use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery, RestartScope};
-use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role};
+use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery};
+use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Scope};
 use crate::validate::{Policy, ValidJob};
 
 use super::facts::Facts;
@@ -61,12 +60,14 @@ pub(super) struct Restarts<'s, 'a> {
 pub(super) struct FailedReplica<'s, 'a> {
     pub(super) replica: Replica<'a>,
     pod: Option<&'a PodRecord>,
-    pub(super) scope: &'s RestartScope,
+    pub(super) scope: Scope,
     pub(super) failure: &'s Failure,
     /// True if the failure is reported; false if failures of the role are always tolerated.
     is_reported: bool,
     /// The limit that the restart counts against, if any; a rule of the failure policy can exclude it.
     pub(super) limit: Option<RestartLimit>,
+    /// The pause before the restart that the kind requests.
+    pub(super) pause: Duration,
     consequence: Consequence,
     /// True if the failure is a consequence of another one.
     is_secondary: bool,
@@ -79,6 +80,8 @@ pub(super) enum RestartLimit {
     Job,
     /// The [retries](TrainingJob::retries) of the role.
     Role,
+    /// This number of restarts in an hour, which the kind sets for restarts that count against nothing else.
+    Hour(u32),
 }
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
@@ -116,7 +119,8 @@ pub(super) fn judge<'s, 'a>(
     let root_cause = root_cause(&failed, &stopping);
     let scopes = restart_scopes(&failed);
     let exceeded = exceeded_limit(&job.policy, status, survey, &scopes, facts.now);
-    if let Some(limit) = exceeded.or_else(|| exceeded_retries(job, &status.recovery, survey, &scopes)) {
+    let exceeded = exceeded.or_else(|| exceeded_retries(job, &status.recovery, survey, &scopes));
+    if let Some(limit) = exceeded.or_else(|| exceeded_in_an_hour(&status.recovery, &scopes, facts.now)) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         let root_cause = root_cause.or_else(|| latest_restart_in_place(survey));
         return JobVerdict::Failed {
@@ -167,16 +171,24 @@ fn failures<'s, 'a>(
                 continue;
             };
             let action = policy::action(&job.policy.failure, role, failure, of_replica.pod);
-            let consequence = match action {
-                None => failure.consequence(&*job.job, role),
-                Some(FailureAction::FailJob) => Consequence::FinalByRule,
-                Some(_) => Consequence::Restart,
+            let answer = match action {
+                None if job.job.framework().answers_failures => {
+                    let failure = failure.for_hook(role, of_replica.replica.index);
+                    job.job.on_failure(&job.topology, &failure)
+                }
+                _ => None,
+            };
+            let consequence = match (action, answer) {
+                (None, None) => failure.consequence(&*job.job, role),
+                (Some(FailureAction::FailJob), _) => Consequence::FinalByRule,
+                _ => Consequence::Restart,
             };
             let is_ignored = action == Some(&FailureAction::Ignore);
             let is_final = consequence != Consequence::Restart;
-            let scope = action.and_then(policy::scope).unwrap_or(scope);
+            let answered = answer.map(|restart| restart.scope);
+            let scope = action.and_then(policy::scope).or(answered).unwrap_or(*scope);
             // A rule can restart the whole job for a role whose failures are always tolerated.
-            let is_always = tolerance == FailureTolerance::Always && *scope != RestartScope::Job;
+            let is_always = tolerance == FailureTolerance::Always && scope != Scope::Job;
             let is_exhausted =
                 || own_restarts_exhausted(job.policy.backoff_limit, recovery, &of_replica.replica);
             let is_tolerated = match tolerance {
@@ -192,10 +204,12 @@ fn failures<'s, 'a>(
                     scope,
                     failure,
                     is_reported: !is_always,
-                    limit: (!is_always && !is_ignored).then(|| match is_own() {
-                        true => RestartLimit::Role,
-                        false => RestartLimit::Job,
+                    limit: (!is_always && !is_ignored).then(|| match answer.and_then(|a| a.uncounted) {
+                        Some(in_an_hour) => RestartLimit::Hour(in_an_hour),
+                        None if is_own() => RestartLimit::Role,
+                        None => RestartLimit::Job,
                     }),
+                    pause: answer.map_or(Duration::ZERO, |restart| restart.pause),
                     consequence,
                     is_secondary: false,
                 });
@@ -214,10 +228,11 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
                 Situation::Stopping(failure) => Some(FailedReplica {
                     replica: of_replica.replica,
                     pod: of_replica.pod,
-                    scope: &role.scope,
+                    scope: role.scope,
                     failure,
                     is_reported: true,
                     limit: Some(RestartLimit::Job),
+                    pause: Duration::ZERO,
                     consequence: Consequence::Restart,
                     is_secondary: false,
                 }),
@@ -251,7 +266,7 @@ fn mark_secondary_failures(failed: &mut [FailedReplica<'_, '_>], stopping: &[Fai
 /// After the loss of a pod there is no limit between the two, because the other processes may run for as long as the grace
 /// period of that pod, and because the time of the loss may be unknown. Before it, the difference of clocks is the limit.
 fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>) -> bool {
-    if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
+    if !cause.scope.includes(cause.replica.role, follower.replica.role) {
         return false;
     }
     if cause.failure.record.time.is_none() {
@@ -262,14 +277,6 @@ fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>)
         // The clock of the API server has the time of the loss, and that of a node the time of the other failure.
         FailureCause::Lost => delay >= -MAX_CLOCK_SKEW,
         _ => (SignedDuration::ZERO..=MAX_SECONDARY_DELAY).contains(&delay),
-    }
-}
-
-fn restart_together(scope: &RestartScope, role: &Role<'_>, other: &Role<'_>) -> bool {
-    match scope {
-        RestartScope::Job => true,
-        RestartScope::Role => role.name() == other.name(),
-        _ => false,
     }
 }
 
@@ -314,6 +321,25 @@ fn exceeded_retries(
         (i64::from(stored.max(0)) + i64::from(new) > i64::from(limit))
             .then(|| format!("the limit of {limit} restarts of {name} is used up"))
     })
+}
+
+/// Returns the limit of restarts in an hour that the kind's uncounted restarts exceed, as a text, if any.
+fn exceeded_in_an_hour(
+    recovery: &Recovery,
+    scopes: &[FailedReplica<'_, '_>],
+    now: Timestamp,
+) -> Option<String> {
+    let limits = scopes.iter().filter_map(|failed| match failed.limit {
+        Some(RestartLimit::Hour(limit)) => Some(limit),
+        _ => None,
+    });
+    let needed = limits.clone().count();
+    let used = recovery::within(&recovery.uncounted, recovery::HOUR, now);
+    let is_over = |limit: &u32| used + needed > *limit as usize;
+    let limit = limits.min().filter(is_over)?;
+    Some(format!(
+        "the limit of {limit} uncounted restarts in an hour is used up"
+    ))
 }
 
 /// Returns the outcome of the replicas' states. Replicas whose failures are not tolerated count as absent.
@@ -369,23 +395,42 @@ fn first<'f, 's: 'f, 'a: 'f>(
 /// Returns one failure for each restarted scope: the job, or some roles and replicas. The restart of a scope counts if any
 /// failure in it does that is not the consequence of one that does not count.
 fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica<'s, 'a>> {
-    let whole = first(failed.iter().filter(|f| *f.scope == RestartScope::Job));
-    let mut roles = BTreeSet::new();
-    let restarted = failed.iter().filter(|f| match whole {
-        Some(whole) => std::ptr::eq(*f, whole),
-        None => *f.scope != RestartScope::Role || roles.insert(f.replica.role.name()),
-    });
+    let whole = first(failed.iter().filter(|f| f.scope == Scope::Job));
+    let mut restarted: Vec<&FailedReplica<'s, 'a>> = Vec::new();
+    for failed in failed
+        .iter()
+        .filter(|f| whole.is_none_or(|whole| std::ptr::eq(*f, whole)))
+    {
+        let role = failed.replica.role;
+        let mut before = restarted.iter();
+        let is_covered = before.any(|f| f.scope == failed.scope && f.scope.includes(f.replica.role, role));
+        if !is_covered {
+            restarted.push(failed);
+        }
+    }
     let with_limit = |of: &FailedReplica<'s, 'a>| {
         let (scope, role) = (of.scope, of.replica.role);
         let is_covered = |f: &&FailedReplica<'_, '_>| {
-            restart_together(scope, role, f.replica.role) && (whole.is_some() || f.scope == scope)
+            scope.includes(role, f.replica.role) && (whole.is_some() || f.scope == scope)
         };
-        let mut others = failed.iter().filter(is_covered).filter(|f| !is_caused_by(f, of));
-        let limit = of.limit.or_else(|| others.find_map(|f| f.limit));
-        let limit = limit.map(|limit| whole.map_or(limit, |_| RestartLimit::Job));
-        FailedReplica { limit, ..*of }
+        let others = failed.iter().filter(is_covered).filter(|f| !is_caused_by(f, of));
+        let limits: Vec<_> = of
+            .limit
+            .into_iter()
+            .chain(others.filter_map(|f| f.limit))
+            .collect();
+        let of_policies = limits
+            .iter()
+            .find(|limit| !matches!(limit, RestartLimit::Hour(_)));
+        let limit = of_policies.or(limits.first()).map(|limit| match (whole, limit) {
+            (Some(_), RestartLimit::Role) => RestartLimit::Job,
+            (_, limit) => *limit,
+        });
+        let pauses = failed.iter().filter(is_covered).map(|f| f.pause);
+        let pause = pauses.chain([of.pause]).max().unwrap_or_default();
+        FailedReplica { limit, pause, ..*of }
     };
-    restarted.map(with_limit).collect()
+    restarted.into_iter().map(with_limit).collect()
 }
 
 /// Returns the restart limit that the failures or the restarts in place exceed, as a text, if any.
@@ -415,8 +460,11 @@ fn exceeded_limit(
     let used = match window {
         None => all,
         Some(seconds) => {
-            let stored = recovery::restarts_within(&status.recovery, seconds, now);
-            stored.saturating_add(survey.in_place.fresh)
+            let window = SignedDuration::from_secs(seconds.into());
+            let stored = recovery::within(&status.recovery.restarted, window, now);
+            i32::try_from(stored)
+                .unwrap_or(i32::MAX)
+                .saturating_add(survey.in_place.fresh)
         }
     };
     let within = window
@@ -455,8 +503,7 @@ fn failure_grace_ends_at(
     let role = failed.replica.role;
     let runs = |of: &&ObservedRole<'_>| {
         let mut replicas = of.replicas.iter();
-        restart_together(&of.scope, of.role, role)
-            && replicas.any(|r| matches!(r.situation, Situation::Running { .. }))
+        of.scope.includes(of.role, role) && replicas.any(|r| matches!(r.situation, Situation::Running { .. }))
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{self, Amounts};
 use crate::api::labels;
-use crate::job::{GangScheduler, JobObject, Replica, Role};
+use crate::job::{GangScheduler, JobObject, Replica, Role, StartCondition};
 use crate::validate::ValidJob;
 
 /// The annotation in which `kubectl apply` stores the applied manifest. With it, a PodGroup would look like the
@@ -35,19 +35,25 @@ impl<'a> Members<'a> {
         let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
         bound_by_it
             .map(|role| {
-                let later = match job.job.starts_after(&job.topology, role) {
-                    [] => 0,
-                    _ => role.replicas,
-                };
+                let starts_later = !job.waits_for(role).is_empty();
+                let present = if starts_later { 0 } else { role.replicas };
+                let counts = starts_later && runs_with_others(job, role);
                 Self {
                     role,
-                    present: role.replicas - later,
-                    asking: role.replicas - later,
-                    later,
+                    present,
+                    asking: present,
+                    later: if counts { role.replicas } else { 0 },
                 }
             })
             .collect()
     }
+}
+
+/// Returns true if a role that starts later runs together with those that it waits for. If they must have succeeded, it
+/// needs no capacity before their end.
+pub(crate) fn runs_with_others(job: &ValidJob<'_>, role: &Role<'_>) -> bool {
+    let mut first = job.waits_for(role).into_iter();
+    first.all(|(_, state)| state != StartCondition::Succeeded)
 }
 
 /// Makes a pod a member of the group: sets its scheduler, if the template names none, and a label or annotations that

@@ -35,8 +35,9 @@ use kube_schema::{FieldPath, names};
 use crate::api::labels::LabelKeys;
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    AnyJob, FailureTolerance, FieldErrors, Kind, Outcome, Replica, ReplicaNames, Replicas, Role, Settings,
-    SharedEnvironment, SharedTexts, Topology, TrainingJob, hook,
+    AnyJob, FailureTolerance, FieldErrors, Kind, Outcome, Replica, ReplicaNames, Replicas, Role,
+    RoleDefinition, Scope, Settings, SharedEnvironment, SharedTexts, StartCondition, Topology, TrainingJob,
+    hook,
 };
 
 /// The maximum size of one environment variable in Linux, in bytes: `NAME=VALUE` and its final zero. A container with
@@ -256,14 +257,42 @@ impl ValidJob<'_> {
 
     /// Returns the scope that restarts with a failed replica of `role`. A replica whose failures never matter
     /// restarts alone.
-    pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
+    pub fn restart_scope(&self, role: &Role<'_>) -> Scope {
         if self.job.tolerance(role) == FailureTolerance::Always {
-            return RestartScope::Replica;
+            return Scope::Replica;
         }
-        self.policy
-            .restart_scope
-            .clone()
-            .unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
+        let of_policy = self.policy.restart_scope.as_ref().map(Scope::from);
+        of_policy.unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
+    }
+
+    /// Returns the roles that `role` waits for, in the order of the job, each with the state that all its replicas must
+    /// have reached.
+    pub fn waits_for(&self, role: &Role<'_>) -> Vec<(&Role<'_>, StartCondition)> {
+        let first = self.job.starts_after(&self.topology, role);
+        let mut earlier = true;
+        let others = self.topology.roles.iter().filter_map(|other| {
+            earlier &= other.slug != role.slug;
+            if first.contains(&other.class()) {
+                return Some((other, role.definition.start_condition));
+            }
+            let is_before = role.definition.in_order && earlier && other.class() == role.class();
+            is_before.then_some((other, StartCondition::Succeeded))
+        });
+        others.collect()
+    }
+
+    /// Returns true if the success of `role` outlasts restarts and suspensions, because its job runs in steps.
+    pub fn succeeds_once(&self, role: &Role<'_>) -> bool {
+        let is_step = |definition: &RoleDefinition| {
+            definition.in_order || definition.start_condition == StartCondition::Succeeded
+        };
+        let mut roles = self.topology.roles.iter();
+        let waits = |other: &Role<'_>| {
+            let mut first = self.waits_for(other).into_iter();
+            first.any(|(first, state)| first.slug == role.slug && state == StartCondition::Succeeded)
+        };
+        // Most kinds have no steps, and this is asked for each role in each plan.
+        self.job.framework().roles.iter().any(is_step) && (role.definition.in_order || roles.any(waits))
     }
 }
 

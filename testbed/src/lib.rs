@@ -16,6 +16,7 @@ pub mod group_job;
 mod harness;
 pub mod list_job;
 mod recordings;
+pub mod step_job;
 mod toy;
 
 pub use environment::{ConfigMaps, config_maps, environment};
@@ -23,6 +24,7 @@ pub use group_job::GroupJob;
 pub use harness::{PlanHarness, PodHandle, Step, steps};
 pub use list_job::ListJob;
 pub use recordings::{Difference, compare_renders, compare_renders_with};
+pub use step_job::StepJob;
 pub use toy::{ELASTIC, PANICS, RETRIES, ToyJob, ToyJobSpec};
 
 use std::path::{Path, PathBuf};

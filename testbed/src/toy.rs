@@ -5,9 +5,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, variable};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy, variable};
 use training_job::{
-    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology,
+    TrainingJob,
 };
 
 /// A job of a scheduler that hands out work, of servers that wait for it, and of workers that do it.
@@ -112,11 +113,11 @@ impl TrainingJob for ToyJob {
         replicas.decided_by(&[deciding])
     }
 
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         if topology.total() > 1 {
-            RestartScope::Job
+            Scope::Job
         } else {
-            RestartScope::Replica
+            Scope::Replica
         }
     }
 

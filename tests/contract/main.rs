@@ -8,6 +8,7 @@ mod groups;
 mod life;
 mod objects;
 mod shape;
+mod steps;
 
 use serde_json::{Value, json};
 

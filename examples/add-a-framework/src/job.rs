@@ -5,11 +5,8 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
-use training_job::{
-    Check, FailureTolerance, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
-    Topology, TrainingJob,
-};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy, variable};
+use training_job::{Check, FailureTolerance, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob};
 use training_job_cli::{Environment, LocalPod};
 
 const HEAD: &str = "Head";
@@ -84,10 +81,10 @@ impl TrainingJob for FarmJob {
     // region: restarts
     /// A lost worker restarts alone, because the head gives its task to another worker. A lost head restarts the job,
     /// because only the head stores the results.
-    fn restart_scope(&self, _: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, _: &Topology<'_>, role: &Role<'_>) -> Scope {
         match role.name() {
-            HEAD => RestartScope::Job,
-            _ => RestartScope::Replica,
+            HEAD => Scope::Job,
+            _ => Scope::Replica,
         }
     }
 

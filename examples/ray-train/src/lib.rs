@@ -6,10 +6,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, variable};
+use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
     Check, FieldErrors, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, Replicas, Role,
-    RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 const HEAD: &str = "Head";
@@ -181,10 +181,10 @@ impl TrainingJob for RayTrainJob {
     }
 
     /// A new head has an empty control store, so the whole cluster restarts with it.
-    fn restart_scope(&self, _: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, _: &Topology<'_>, role: &Role<'_>) -> Scope {
         match role.class() {
-            HEAD => RestartScope::Job,
-            _ => RestartScope::Replica,
+            HEAD => Scope::Job,
+            _ => Scope::Replica,
         }
     }
 

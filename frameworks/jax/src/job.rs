@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::{
-    Check, Framework, Milestone, Replica, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, Framework, Milestone, Replica, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 use crate::environment::{self, WORKER};
@@ -80,7 +80,7 @@ impl TrainingJob for JAXJob {
 
     /// All processes restart together, because a restarted process has a new incarnation number: the other processes
     /// abort when they see it, and it waits for them forever.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         topology.collective_scope()
     }
 

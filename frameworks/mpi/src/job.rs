@@ -8,10 +8,10 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::schema::{tidy_definition, without_default_replicas};
-use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
+use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::{
     Check, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
-    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 use crate::roles::{LAUNCHER, WORKER};
@@ -334,9 +334,9 @@ impl TrainingJob for MPIJob {
 
     /// The whole job restarts, because `mpirun` ends when one of its processes or daemons ends, and accepts no new
     /// one. With elastic Horovod only the replica restarts, because the other workers continue.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         match topology.role(LAUNCHER).is_some_and(is_elastic) {
-            true => RestartScope::Replica,
+            true => Scope::Replica,
             false => topology.collective_scope(),
         }
     }

@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy, labels};
+use training_job::api::{JobStatus, RunPolicy, SuccessPolicy, labels};
 use training_job::{
     Check, FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
-    Topology, TrainingJob,
+    Scope, Topology, TrainingJob,
 };
 
 use crate::{Compatibility, JobMode, MXJob, definition, environment, warnings};
@@ -138,9 +138,9 @@ impl TrainingJob for MXJob {
     /// In a training all replicas restart together, because a running cluster does not accept a single restarted
     /// worker, server or scheduler: all replicas would hang without an error. A tuner and its servers can restart
     /// alone.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         match self.spec.mode() {
-            Some(JobMode::Tune) => RestartScope::Replica,
+            Some(JobMode::Tune) => Scope::Replica,
             _ => topology.collective_scope(),
         }
     }

@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
 use training_job::{
     Check, FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs,
-    Topology, TrainingJob,
+    Scope, Topology, TrainingJob,
 };
 
 use crate::ElasticPolicy;
@@ -120,7 +120,7 @@ impl TrainingJob for PaddleJob {
 
     /// All replicas restart together. In a collective all launchers end when one process ends. A restarted parameter
     /// server has lost its part of the model, and launchers accept no new member after the rendezvous.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         topology.collective_scope()
     }
 

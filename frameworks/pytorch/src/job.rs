@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
 use training_job::{
     Check, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaState,
-    Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 use crate::environment::{self, MASTER, WORKER};
@@ -189,10 +189,10 @@ impl TrainingJob for PyTorchJob {
     /// All replicas restart together, because the others exit with 1 when one process is killed, and policy `ExitCode`
     /// treats 1 as final. Elastic workers accept a restarted worker. If the lost worker was the rendezvous, the others
     /// exit with 1 as well, and restart under every policy except `ExitCode`.
-    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> Scope {
         let takes_back = self.spec.elastic_policy.is_some() && role.restart_policy != RestartPolicy::ExitCode;
         match takes_back {
-            true => RestartScope::Replica,
+            true => Scope::Replica,
             false => topology.collective_scope(),
         }
     }

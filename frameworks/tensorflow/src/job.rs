@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, SuccessPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy, SuccessPolicy};
 use training_job::roles_named;
 use training_job::{
     Check, FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
-    Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 use crate::environment::{self, PS, WORKER};
@@ -149,12 +149,12 @@ impl TrainingJob for TFJob {
     /// With parameter servers a restarted replica rejoins the job. Without them the workers train in a collective and
     /// restart together, because the others exit with 1 when one is killed, and policy `ExitCode` treats 1 as final. An
     /// evaluator is not part of the collective.
-    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> Scope {
         let members = topology.total() - topology.replicas(EVALUATOR);
         let alone = role.name() == EVALUATOR || members < 2;
         match alone || topology.role(PS).is_some() || self.has_dynamic_workers() {
-            true => RestartScope::Replica,
-            false => RestartScope::Job,
+            true => Scope::Replica,
+            false => Scope::Job,
         }
     }
 

@@ -4,9 +4,10 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::{
-    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+    Check, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology,
+    TrainingJob,
 };
 
 use crate::environment::{self, MASTER, WORKER};
@@ -90,7 +91,7 @@ impl TrainingJob for XGBoostJob {
 
     /// All replicas restart together, because a collective accepts no restarted member: when one rank is killed, the
     /// others wait for it without an error.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         topology.collective_scope()
     }
 

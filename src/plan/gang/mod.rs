@@ -7,8 +7,8 @@ mod waiting;
 use jiff::SignedDuration;
 
 use crate::api::{JobStatus, labels};
-use crate::job::{GangScheduler, JobObject, ReplicaState, Role};
-use crate::render::gang::{Members, pod_group};
+use crate::job::{GangScheduler, JobObject, ReplicaState};
+use crate::render::gang::{Members, pod_group, runs_with_others};
 
 use super::facts::Facts;
 use super::observed::{ObjectRecord, Phase, PodRecord};
@@ -40,14 +40,6 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annota
     }
     let is_pending = there.and_then(phase) == Some("Pending");
     let mut members = Members::all(job, scheduler);
-    let is_due = |role: &Role<'_>| {
-        let first = job.job.starts_after(&job.topology, role);
-        let roles = survey.states.roles().iter();
-        let first = roles.filter(|r| first.contains(&r.role.class()));
-        let must_be_ready = role.definition.waits_for_readiness;
-        let mut states = first.flat_map(|role| &role.states);
-        states.all(|state| has_started(*state, must_be_ready))
-    };
     for of_role in &mut members {
         let name = of_role.role.name();
         let roles = survey.roles.iter().filter(|r| r.role.name() == name);
@@ -58,8 +50,8 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annota
         let left = replicas.zip(states).filter(|(_, state)| !has_ended(state));
         (of_role.present, of_role.asking, of_role.later) = (0, 0, 0);
         for (replica, state) in left {
-            if *state == ReplicaState::Absent && !is_due(of_role.role) {
-                of_role.later += 1;
+            if *state == ReplicaState::Absent && !survey.is_due(job, of_role.role) {
+                of_role.later += u32::from(runs_with_others(job, of_role.role));
             } else {
                 of_role.present += 1;
                 of_role.asking += u32::from(!replica.pod.is_some_and(is_bound));
@@ -160,14 +152,6 @@ fn record<'a>(facts: &Facts<'a>, scheduler: &GangScheduler) -> Option<&'a Object
 fn phase(group: &ObjectRecord) -> Option<&str> {
     let phase = group.content["status"]["phase"].as_str();
     phase.filter(|phase| !phase.is_empty())
-}
-
-fn has_started(state: ReplicaState, must_be_ready: bool) -> bool {
-    match state {
-        ReplicaState::Running => !must_be_ready,
-        ReplicaState::Ready | ReplicaState::Succeeded | ReplicaState::Failed => true,
-        _ => false,
-    }
 }
 
 /// Returns true if the pod has a node and has not ended.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use training_job::api::labels;
 use training_job::plan::{ChildKind, Plan};
 use training_job::validate::validate_any;
-use training_job::{ReplicaNames, TrainingJob};
+use training_job::TrainingJob;
 
 use super::{PlanHarness, is_leaving};
 
@@ -100,18 +100,8 @@ impl<J: TrainingJob> PlanHarness<J> {
     /// Returns the names of all replicas' pods, and of the service that they may share.
     fn wanted(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::from(["job-hosts".to_owned()]);
-        for (role, spec) in self.job.replica_specs().iter() {
-            let replicas = spec.and_then(|s| s.replicas).unwrap_or(1);
-            let mut definitions = J::FRAMEWORK.roles.iter();
-            let Some(definition) = definitions.find(|d| d.name.eq_ignore_ascii_case(role)) else {
-                continue;
-            };
-            names.extend((0..replicas).map(
-                |i| match self.job.replica_names(definition, &definition.slug()) {
-                    ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
-                    ReplicaNames::Single(name) => name,
-                },
-            ));
+        if let Ok(valid) = validate_any(&self.kind, &self.job, &self.settings) {
+            names.extend(valid.topology.all().map(|replica| replica.pod_name()));
         }
         names
     }

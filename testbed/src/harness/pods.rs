@@ -28,9 +28,12 @@ impl<J: TrainingJob> PlanHarness<J> {
         PodHandle { harness: self, name }
     }
 
-    /// Sets all pods running, and reconciles.
+    /// Sets all pods running that have not ended, and reconciles.
     pub fn all_running(&mut self) -> &mut Self {
-        let names: Vec<String> = self.pods.keys().cloned().collect();
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let has_ended = |pod: &Pod| matches!(phase(pod).as_deref(), Some("Succeeded" | "Failed"));
+        let going = self.pods.iter().filter(|(_, pod)| !has_ended(pod));
+        let names: Vec<String> = going.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.pod_named(name).running();
         }

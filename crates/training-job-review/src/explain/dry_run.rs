@@ -1,18 +1,19 @@
 //! Simulates a job's timeline by running the operator's planner on a simulated cluster.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
-use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
+use training_job::api::{
+    ConditionStatus, ConditionType, JobCondition, JobStatus, MAX_RESTARTS_IN_WINDOW, labels,
+};
 use training_job::plan::observed::{ContainerRecord, Disruption, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
 use training_job::validate::{Policy, other_manager, validate_any};
-use training_job::{FieldErrors, Kind, Plan, Settings, ValidJob};
+use training_job::{Cause, FieldErrors, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob};
 
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
@@ -22,6 +23,9 @@ const MAX_STEPS: usize = 20;
 
 /// The exit code of a container that was killed.
 const KILLED: i32 = 137;
+
+/// The time in which uncounted restarts are limited.
+const SECONDS_IN_AN_HOUR: i32 = 3600;
 
 /// The kubelet's reason for a failed container.
 const ERROR: &str = "Error";
@@ -57,26 +61,9 @@ pub(crate) fn timeline(
     let job = decode(kind, object)?;
     let valid = validate_any(kind, &*job, settings)?;
     let job = &*valid.job;
-    let start_order_of_roles = valid.topology.roles.iter().filter_map(|role| {
-        let first = job.starts_after(&valid.topology, role).iter();
-        let first: Vec<_> = first
-            .flat_map(|class| valid.topology.class(class))
-            .map(|role| role.slug.clone())
-            .collect();
-        let state = match role.definition.waits_for_readiness {
-            true => "are ready",
-            false => "run",
-        };
-        let rule = || {
-            format!(
-                "{} starts when all pods of {} {state}",
-                role.slug,
-                first.join(" and ")
-            )
-        };
-        (role.replicas > 0 && !first.is_empty()).then(rule)
-    });
-    let start_order = start_order_of_roles.collect();
+    let start_order = start_order(&valid);
+    let stages = run.stages(&valid)?;
+    let run = stages.last().unwrap_or(&run);
     let mut roles = Vec::new();
     let mut hosts = Vec::new();
     // A suspended job has no pods that could fail.
@@ -97,20 +84,29 @@ pub(crate) fn timeline(
             let is_named = rules.iter().map(|codes| codes.values.contains(&code));
             let mut facts: Vec<bool> = is_named.collect();
             facts.push(job.is_retryable(role, code, ERROR));
-            facts
+            let failure = ReplicaFailure::new(role, 0, Cause::Exited(code), ERROR);
+            let answers = job.framework().answers_failures;
+            (facts, answers.then(|| job.on_failure(&valid.topology, &failure)))
         };
         let retries = (role.name(), job.retries(role));
-        let consequence = |incident| run.consequence(incident, &pods[0], retries, &valid.policy);
-        let mut by_facts = BTreeMap::new();
+        let runs = |stage: &&DryRun<'_>| stage.observed.pods.contains_key(&pods[0]);
+        let stage = stages.iter().find(runs).unwrap_or(run);
+        let consequence = |incident| stage.consequence(incident, &pods[0], retries, &valid.policy);
+        let mut by_facts = Vec::new();
         let mut incidents = Vec::new();
         for code in Incident::EXIT_CODES {
-            let known = match by_facts.entry(facts(code)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(consequence(Incident::Exit(code))?),
+            let facts = facts(code);
+            let known = by_facts.iter().find(|(known, _)| *known == facts);
+            let follows = match known {
+                Some((_, known)) => Clone::clone(known),
+                None => consequence(Incident::Exit(code))?,
             };
-            incidents.push((Incident::Exit(code), known.clone()));
+            incidents.push((Incident::Exit(code), follows.clone()));
+            by_facts.push((facts, follows));
         }
-        let killed = by_facts.get(&facts(KILLED));
+        let killed = facts(KILLED);
+        let killed = by_facts.iter().find(|(known, _)| *known == killed);
+        let killed = killed.map(|(_, follows)| follows);
         for incident in [Incident::OutOfMemory, Incident::Evicted, Incident::Deleted] {
             let follows = consequence(incident)?;
             if incident != Incident::OutOfMemory || killed != Some(&follows) {
@@ -148,7 +144,7 @@ pub(crate) fn timeline(
         gang: run.gang(),
         queue: labels::queue(job.meta()).map(str::to_owned),
         start_order,
-        created: run.created,
+        created: run.created.clone(),
         described_success: job.describe_success(),
         success,
         roles,
@@ -157,7 +153,69 @@ pub(crate) fn timeline(
     })
 }
 
+/// Returns the rule of each role that waits for others.
+fn start_order(job: &ValidJob<'_>) -> Vec<String> {
+    let rule = |role: &Role<'_>| {
+        let first = job.waits_for(role).into_iter().filter(|(first, _)| first.replicas > 0);
+        let mut first: Vec<_> = first.collect();
+        if role.definition.in_order {
+            // The earlier ones of the list have succeeded before the last of them.
+            let last = first.iter().rposition(|(first, _)| first.class() == role.class());
+            let mut n = 0;
+            first.retain(|(first, _)| {
+                n += 1;
+                first.class() != role.class() || Some(n - 1) == last
+            });
+        }
+        let of = |state| {
+            let of_state = first.iter().filter(move |(_, wanted)| *wanted == state);
+            let slugs: Vec<&str> = of_state.map(|(first, _)| &*first.slug).collect();
+            (!slugs.is_empty()).then_some(slugs)
+        };
+        let pods = |slugs: Vec<&str>, state| format!("all pods of {} {state}", slugs.join(" and "));
+        let succeeded = |slugs: Vec<&str>| {
+            let have = if slugs.len() == 1 { "has" } else { "have" };
+            format!("{} {have} succeeded", slugs.join(" and "))
+        };
+        let parts = [
+            of(StartCondition::Running).map(|slugs| pods(slugs, "run")),
+            of(StartCondition::Ready).map(|slugs| pods(slugs, "are ready")),
+            of(StartCondition::Succeeded).map(succeeded),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let waits = role.replicas > 0 && !parts.is_empty();
+        waits.then(|| format!("{} starts when {}", role.slug, parts.join(" and ")))
+    };
+    job.topology.roles.iter().filter_map(rule).collect()
+}
+
 impl<'a> DryRun<'a> {
+    /// Returns the job at the start of each of its steps: before the next one starts, the roles that it waits for have
+    /// ended with exit code 0. A job without steps has one.
+    fn stages(&self, job: &ValidJob<'_>) -> Result<Vec<Self>, FieldErrors> {
+        let mut stages = vec![self.clone()];
+        let mut run = self.clone();
+        for _ in &job.topology.roles {
+            let is_missing =
+                |role: &&Role<'_>| role.all().any(|r| !run.observed.pods.contains_key(&r.pod_name()));
+            let later = job.topology.roles.iter().filter(is_missing);
+            let first = later.flat_map(|role| job.waits_for(role));
+            let first = first.filter(|(_, state)| *state == StartCondition::Succeeded);
+            let first = first.flat_map(|(role, _)| role.all().map(|replica| replica.pod_name()));
+            let first: BTreeSet<String> = first.filter(|pod| run.observed.pods.contains_key(pod)).collect();
+            let created = run.created.len();
+            for pod in &first {
+                run.end_container(pod, 0, "Completed");
+            }
+            run.run_until_idle()?;
+            if run.created.len() == created {
+                break;
+            }
+            stages.push(run.clone());
+        }
+        Ok(stages)
+    }
+
     fn new(kind: &'a Kind, object: &Value, settings: &'a Settings) -> Self {
         Self {
             kind,
@@ -343,6 +401,7 @@ impl<'a> DryRun<'a> {
             run.status.recovery.retries.insert(role.to_owned(), used);
             let recent = usize::try_from(used).unwrap_or_default();
             run.status.recovery.restarted = vec![Time(run.now); recent];
+            run.status.recovery.uncounted = vec![Time(run.now); recent];
             run.apply_incident(incident, pod);
             run.step()?;
             Ok(run.status.is(ConditionType::Failed))
@@ -357,14 +416,19 @@ impl<'a> DryRun<'a> {
         }
         let (old, new) = (&before.recovery, &after.recovery);
         let is_own = new.retries != old.retries;
+        let is_uncounted = new.uncounted != old.uncounted;
+        let restarted = new.roles.iter().filter(|(role, count)| old.roles.get(*role) != Some(count));
+        let restarted: Vec<_> = restarted.map(|(role, _)| role.to_lowercase()).collect();
         let scope = if new.job > old.job {
-            "the whole job"
+            "the whole job".to_owned()
+        } else if restarted.len() > 1 {
+            format!("{} together", restarted.join(", "))
         } else if new.roles != old.roles {
-            "the whole role"
+            "the whole role".to_owned()
         } else if new.replicas != old.replicas {
-            "only the replica"
+            "only the replica".to_owned()
         } else if is_own || after.restart_count > before.restart_count {
-            "only the container"
+            "only the container".to_owned()
         } else if run.created.len() > self.created.len() {
             return Ok(Consequence::Replaced);
         } else {
@@ -374,6 +438,7 @@ impl<'a> DryRun<'a> {
         // bisection.
         let limits = match is_own {
             true => [retries.and_then(|limit| i32::try_from(limit).ok()), None],
+            false if is_uncounted => [Some(MAX_RESTARTS_IN_WINDOW), None],
             false => [policy.backoff_limit, policy.failure.max_restarts],
         };
         let limit = limits.into_iter().flatten().min();
@@ -392,10 +457,13 @@ impl<'a> DryRun<'a> {
             }
             _ => None,
         };
-        let within = policy
-            .failure
-            .window_seconds
-            .filter(|_| !is_own && limit != policy.backoff_limit);
+        let within = match is_uncounted {
+            true => Some(SECONDS_IN_AN_HOUR),
+            false => policy
+                .failure
+                .window_seconds
+                .filter(|_| !is_own && limit != policy.backoff_limit),
+        };
         Ok(Consequence::Restarts { scope, times, within })
     }
 

@@ -108,7 +108,7 @@ pub(super) enum Consequence {
     Fails,
     /// `scope` restarts. The job fails at the next such event after `times` restarts, or never if `times` is unset.
     Restarts {
-        scope: &'static str,
+        scope: String,
         times: Option<i32>,
         /// If set, only restarts within this number of seconds count.
         within: Option<i32>,

@@ -8,10 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 use training_job::api::schema::tidy_definition;
-use training_job::api::{JobStatus, RestartScope, RunPolicy, variable};
+use training_job::api::{JobStatus, RunPolicy, variable};
 use training_job::{
     Check, FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Role, RoleDefinition, RoleSpecs,
-    Topology, TrainingJob,
+    Scope, Topology, TrainingJob,
 };
 
 use super::spec::{MODES, MxJob, MxJobStatus};
@@ -134,7 +134,7 @@ impl TrainingJob for MxJob {
 
     /// All replicas restart together, because a running cluster does not accept a single restarted replica: all
     /// replicas would hang without an error.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         topology.collective_scope()
     }
 

@@ -8,10 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 use training_job::api::schema::tidy_definition;
-use training_job::api::{JobStatus, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, RunPolicy};
 use training_job::{
     Check, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas,
-    Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    Role, RoleDefinition, RoleSpecs, Rule, Scope, Topology, TrainingJob,
 };
 
 use super::spec::{SERVICE_TYPES, TfJob, TfJobStatus};
@@ -129,9 +129,9 @@ impl TrainingJob for TfJob {
 
     /// With parameter servers a restarted replica rejoins the job. Without them all replicas train in a collective,
     /// which accepts no restarted member.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
         match topology.role(PS) {
-            Some(_) => RestartScope::Replica,
+            Some(_) => Scope::Replica,
             None => topology.collective_scope(),
         }
     }
