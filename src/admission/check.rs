@@ -112,15 +112,24 @@ fn framework(framework: &Framework) -> Result<(), Mistake> {
         let Some(mount) = object.mount else { continue };
         let is_mountable = matches!(
             (object.kind.group, object.kind.kind),
-            ("", "ConfigMap" | "Secret")
+            ("", "ConfigMap" | "Secret" | "PersistentVolumeClaim")
         );
+        if let Some(class) = mount.roles.iter().find(|class| !is_role(framework, class)) {
+            return error(
+                format!(
+                    "{} {:?} is mounted in {class}, which is not a role",
+                    object.kind.kind, mount.name
+                ),
+                "pass names of roles to ObjectDefinition::mounted_in",
+            );
+        }
         if !is_mountable || names::label_1123(mount.name).is_some() || !mount.path.starts_with('/') {
             return error(
                 format!(
                     "{} {:?} cannot be mounted at {:?}",
                     object.kind.kind, mount.name, mount.path
                 ),
-                "mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
+                "mount a ConfigMap, a Secret or a PersistentVolumeClaim, with a name of lower-case letters, digits and '-', at an absolute path",
             );
         }
     }
@@ -175,6 +184,12 @@ fn framework(framework: &Framework) -> Result<(), Mistake> {
             return error(
                 format!("role {} starts after itself", role.name),
                 "break the circle of RoleDefinition::starts_after",
+            );
+        }
+        if role.in_order && !matches!(role.source, RoleSource::List { .. }) {
+            return error(
+                format!("role {} is in order, but its roles are no list", role.name),
+                "declare the roles with RoleDefinition::in_list, or use RoleDefinition::starts_after",
             );
         }
         if role.min > role.max {
@@ -347,7 +362,21 @@ pub(super) fn own_field(spec: &JSONSchemaProps, definition: &RoleDefinition) -> 
             "use RoleDefinition::in_field for a replica spec, in_map for a map, and in_list for a list",
         );
     };
-    replica_spec(field, entry)?;
+    match definition.template_from {
+        None => replica_spec(field, entry)?,
+        Some(shared) => shared_template(spec, definition, shared)?,
+    }
+    let replicas = definition.replicas_field;
+    if !entry
+        .properties
+        .as_ref()
+        .is_some_and(|p| p.contains_key(replicas))
+    {
+        return error(
+            format!("the entries of spec.{field} must have the field {replicas:?}, the number of replicas"),
+            "pass the field's name as in YAML to RoleDefinition::replicas_field",
+        );
+    }
     if let RoleSource::List { key, .. } = definition.source {
         role_key(field, key, entry)?;
     }
@@ -361,6 +390,19 @@ fn role_key(field: &str, key: &str, entry: &JSONSchemaProps) -> Result<(), Mista
         false => error(
             format!("the entries of spec.{field} must have the field {key:?}, which names their role"),
             "pass the field's name as in YAML",
+        ),
+    }
+}
+
+/// Checks the pod template that the roles of a class share.
+fn shared_template(spec: &JSONSchemaProps, role: &RoleDefinition, field: &str) -> Result<(), Mistake> {
+    let template = spec.properties.as_ref().and_then(|fields| fields.get(field));
+    let fields = template.and_then(|template| template.properties.as_ref());
+    match role.source.is_open() && fields.is_some_and(|fields| fields.contains_key("spec")) {
+        true => Ok(()),
+        false => error(
+            format!("spec.{field} must be the pod template of the roles {}", role.name),
+            "pass the name of a field of type PodTemplateSpec to RoleDefinition::template_from, for a list or map of roles",
         ),
     }
 }

@@ -112,6 +112,10 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
     let Some(spec) = property(root, "spec") else {
         return Ok(());
     };
+    for definition in framework.roles {
+        check::own_field(spec, definition)?;
+        role_fields::bound_replicas(spec, definition);
+    }
     bounds::to_rules(spec, "spec");
     let field = framework.roles_field;
     let no_replica = match framework
@@ -124,7 +128,8 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
             format!("!has(self.{field}) || !self.{field}.exists(k, {replicas} != 0)")
         }
         false => {
-            let any = framework.any_spec(|spec| format!("{spec}.?replicas.orValue(1) != 0"));
+            let has_replicas = |spec: &str, field: &str| format!("{spec}.?{field}.orValue(1) != 0");
+            let any = framework.any_spec(|_| true, has_replicas);
             format!("!({any})")
         }
     };
@@ -139,7 +144,6 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
     keep_manager(spec);
     policies::on_spec(spec, kind.name(), framework);
     for definition in framework.roles {
-        check::own_field(spec, definition)?;
         role_fields::on_spec(spec, definition, framework);
     }
     role_fields::on_names_of_two_fields(spec, framework);

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use crate::api::{FailureAction, MAX_RESTARTS_IN_WINDOW};
 use crate::job::rule as cel;
-use crate::job::{Framework, Rule};
+use crate::job::{Framework, RoleDefinition, Rule};
 use crate::validate::MUST_BE_SET;
 use crate::validate::policies::{ALWAYS_WITH_RULES, INVALID_EXIT_CODES, TWO_MATCHERS, WINDOW_WITHOUT_LIMIT};
 
@@ -36,7 +36,9 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
         )
     };
     if framework.roles_field.is_empty() {
-        let always = format!("({})", framework.any_spec(is_always));
+        // A spec that only names a step of a shared template has no such field.
+        let has_policy = |role: &RoleDefinition| role.template_from.is_none();
+        let always = format!("({})", framework.any_spec(has_policy, |spec, _| is_always(spec)));
         return add(spec, rule(always));
     }
     let always = format!("{specs}.exists(k, {})", is_always(&format!("{specs}[k]")));

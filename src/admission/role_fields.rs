@@ -1,7 +1,7 @@
 //! Rules for roles that have a field of their own.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrBool,
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube_schema::names::{DNS_1035, MAX_LABEL_CHARS};
 
@@ -18,8 +18,8 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     };
     if definition.min > 0 && !definition.source.is_open() {
         let enough = format!(
-            "has(self.{field}) && self.{field}.?replicas.orValue(1) >= {}",
-            definition.min
+            "has(self.{field}) && self.{field}.?{}.orValue(1) >= {}",
+            definition.replicas_field, definition.min
         );
         let rule = Rule::with_message_of(enough, |e| e.too_few_replicas("", definition));
         add(spec, rule.at(field));
@@ -67,7 +67,40 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     if let Some(replica_spec) = replica_spec {
         on_replica_spec(replica_spec, definition, framework);
     }
+    if let Some((field, template)) = definition
+        .template_from
+        .and_then(|field| Some((field, property(spec, field)?)))
+    {
+        let container = framework.container_name(definition);
+        template::tighten(template, container, framework);
+        let has_containers = format!("self.?{field}.?spec.?containers.orValue([]).size() > 0");
+        let rule = Rule::with_message_of(has_containers, |e| e.no_container("", container));
+        add(spec, rule.at(&format!("{field}.spec.containers")));
+    }
 }
+
+/// Bounds the number of a role's replicas in the field that the kind names, and removes the usual field.
+pub(super) fn bound_replicas(spec: &mut JSONSchemaProps, definition: &RoleDefinition) {
+    let field = definition.source.field().and_then(|field| property(spec, field));
+    let Some(field) = field.filter(|_| definition.replicas_field != USUAL_FIELD) else {
+        return;
+    };
+    let entry = match (&mut field.items, &mut field.additional_properties) {
+        (Some(JSONSchemaPropsOrArray::Schema(item)), _) => &mut **item,
+        (_, Some(JSONSchemaPropsOrBool::Schema(value))) => &mut **value,
+        _ => field,
+    };
+    if let Some(properties) = &mut entry.properties {
+        properties.remove(USUAL_FIELD);
+        if let Some(number) = properties.get_mut(definition.replicas_field) {
+            number.minimum.get_or_insert(0.0);
+            number.maximum.get_or_insert(MAX_REPLICAS.into());
+        }
+    }
+}
+
+/// The field of the number of replicas in a [`ReplicaSpec`](crate::api::ReplicaSpec).
+const USUAL_FIELD: &str = "replicas";
 
 /// Adds the rule for the length of the names of services, for roles that have a field of their own. It applies to new jobs
 /// only: the status of an existing job must stay writable, and its roles cannot be compared at an acceptable cost.
@@ -93,7 +126,7 @@ fn longest_end(definition: &RoleDefinition) -> Option<String> {
     );
     // `-`, the name, `-`, and the index of the last replica.
     let length = |name: &str, spec: &str| {
-        let replicas = format!("{spec}.?replicas.orValue(1)");
+        let replicas = format!("{spec}.?{}.orValue(1)", definition.replicas_field);
         (
             format!("{replicas} != 0"),
             format!("{name} + 2 + string({replicas} - 1).size()"),
@@ -111,7 +144,7 @@ fn longest_end(definition: &RoleDefinition) -> Option<String> {
         RoleSource::Map(_) => of_each("k.size()", &format!("{specs}[k]")),
         RoleSource::Entry | RoleSource::Field(_) => match definition.service {
             Some(end) => (
-                format!("{specs}.?replicas.orValue(1) != 0"),
+                format!("{specs}.?{}.orValue(1) != 0", definition.replicas_field),
                 (end.len() + 1).to_string(),
             ),
             None => length(&definition.name.len().to_string(), &specs),
@@ -163,27 +196,26 @@ fn fixed(framework: &Framework) -> String {
 }
 
 fn on_replica_spec(replica_spec: &mut JSONSchemaProps, definition: &RoleDefinition, framework: &Framework) {
+    let field = definition.replicas_field;
+    let replicas = format!("self.?{field}.orValue(1)");
     if definition.source.is_open() && definition.min > 0 {
         let min = definition.min;
-        let rule = Rule::with_message_of(format!("self.?replicas.orValue(1) >= {min}"), |e| {
+        let rule = Rule::with_message_of(format!("{replicas} >= {min}"), |e| {
             e.too_small("", "%d", min.into());
         });
-        add(
-            replica_spec,
-            rule.at("replicas").with("self.?replicas.orValue(1)"),
-        );
+        add(replica_spec, rule.at(field).with(&replicas));
     }
     let max = definition.max;
     if max < MAX_REPLICAS.unsigned_abs() {
-        let rule = Rule::with_message_of(format!("self.?replicas.orValue(1) <= {max}"), |e| {
+        let rule = Rule::with_message_of(format!("{replicas} <= {max}"), |e| {
             e.too_big("", "%d", max.into());
         });
-        add(
-            replica_spec,
-            rule.at("replicas").with("self.?replicas.orValue(1)"),
-        );
+        add(replica_spec, rule.at(field).with(&replicas));
     }
     let container = framework.container_name(definition);
+    if definition.template_from.is_some() {
+        return;
+    }
     roles::on_role(replica_spec, container, framework);
     if let Some(template) = property(replica_spec, "template") {
         template::tighten(template, container, framework);

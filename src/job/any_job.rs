@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::{
     FailureTolerance, FieldErrors, Framework, JobObject, Milestone, Outcome, Replica, ReplicaFailure,
-    ReplicaNames, Replicas, Restart, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob, hook,
+    ReplicaNames, Replicas, Restart, Role, RoleSpecs, Scope, Topology, TrainingJob, hook,
 };
 use crate::api::{JobStatus, RunPolicy};
 
@@ -94,12 +94,12 @@ any_job! {
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance;
     fn is_retryable(&self, role: &Role<'_>, exit_code: i32, reason: &str) -> bool;
     fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str];
-    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames;
+    fn replica_names(&self, role: &Role<'_>) -> ReplicaNames;
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String>;
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec);
-    fn framework_container(&self, role: &RoleDefinition, containers: &[Container]) -> Option<usize>;
+    fn framework_container(&self, role: &Role<'_>) -> Option<usize>;
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject>;
     fn message(&self, milestone: &Milestone<'_>) -> String;
 }

@@ -387,6 +387,10 @@ pub struct RoleDefinition {
     pub name: &'static str,
     /// The place of its replica specs in a job.
     pub source: RoleSource,
+    /// The field of a replica spec that has the number of replicas.
+    pub replicas_field: &'static str,
+    /// The field below `spec` with the pod template that all roles of the class share, if they do.
+    pub template_from: Option<&'static str>,
     /// Minimum number of replicas; 0 if the role is optional.
     pub min: u32,
     /// Maximum number of replicas, at most [`MAX_REPLICAS`].
@@ -409,6 +413,8 @@ pub struct RoleDefinition {
     pub always_replaced: bool,
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
     pub survives_container_restart: bool,
+    /// True if a gang scheduler places its pods together with those of other roles.
+    pub in_gang: bool,
 }
 
 impl RoleDefinition {
@@ -417,6 +423,8 @@ impl RoleDefinition {
         Self {
             name,
             source: RoleSource::Entry,
+            replicas_field: "replicas",
+            template_from: None,
             min: 0,
             max: MAX_REPLICAS.unsigned_abs(),
             container: None,
@@ -428,6 +436,7 @@ impl RoleDefinition {
             in_order: false,
             always_replaced: false,
             survives_container_restart: false,
+            in_gang: true,
         }
     }
 
@@ -451,6 +460,24 @@ impl RoleDefinition {
     #[must_use]
     pub const fn in_list(mut self, field: &'static str, key: &'static str) -> Self {
         self.source = RoleSource::List { field, key };
+        self
+    }
+
+    /// Reads the number of replicas from the field `field` of the role's spec, such as `nodes`, in place of `replicas`.
+    /// Errors, bounds and `kubectl training scale` use it, and the API server knows no `replicas` there. For roles with a
+    /// field of their own; [`RoleSpecs::numbered`](super::RoleSpecs::numbered) passes the number on.
+    #[must_use]
+    pub const fn replicas_field(mut self, field: &'static str) -> Self {
+        self.replicas_field = field;
+        self
+    }
+
+    /// Gives all roles of the class the pod template in `spec.<field>`, so that neither a job nor the definition has it
+    /// twice. Errors of the template name that field. For roles of a list or map;
+    /// [`RoleSpecs::templated`](super::RoleSpecs::templated) passes the template on.
+    #[must_use]
+    pub const fn template_from(mut self, field: &'static str) -> Self {
+        self.template_from = Some(field);
         self
     }
 
@@ -557,6 +584,14 @@ impl RoleDefinition {
     #[must_use]
     pub const fn survives_container_restart(mut self) -> Self {
         self.survives_container_restart = true;
+        self
+    }
+
+    /// Leaves the pods of the role to the scheduler of the cluster, such as those of a database that others use when they
+    /// come. The PodGroup of the job counts and requests only the pods of the other roles.
+    #[must_use]
+    pub const fn outside_gang(mut self) -> Self {
+        self.in_gang = false;
         self
     }
 

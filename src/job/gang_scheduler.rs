@@ -1,8 +1,6 @@
 //! Schedulers that bind either all pods of a job or none.
 
-use k8s_openapi::api::core::v1::PodSpec;
-
-use super::ObjectKind;
+use super::{ObjectKind, Role};
 
 /// The gang scheduler of a cluster. A PodGroup represents each job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +49,11 @@ impl GangScheduler {
         }
     }
 
-    /// Returns true if this scheduler binds pods of this template, because the template names no other scheduler.
-    pub(crate) fn binds(&self, template: Option<&PodSpec>) -> bool {
-        let named = template.and_then(|spec| spec.scheduler_name.as_deref());
-        named.is_none_or(|named| named.is_empty() || named == self.name())
+    /// Returns true if this scheduler binds the pods of the role, because its template names no other scheduler, and it is
+    /// not [outside of the gang](super::RoleDefinition::outside_gang).
+    pub(crate) fn binds(&self, role: &Role<'_>) -> bool {
+        let named = role.template().spec.as_ref();
+        let named = named.and_then(|spec| spec.scheduler_name.as_deref());
+        role.definition.in_gang && named.is_none_or(|named| named.is_empty() || named == self.name())
     }
 }

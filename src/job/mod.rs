@@ -55,7 +55,7 @@ pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
 pub use restart::{Cause, ReplicaFailure, Restart, Scope};
 pub(crate) use role_specs::RoleSpec;
-pub use role_specs::RoleSpecs;
+pub use role_specs::{RoleEntry, RoleSpecs};
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
 pub(crate) use schemas::SchemaVersion;
 pub use schemas::Schemas;
@@ -68,7 +68,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt, Resource};
 use serde::{Serialize, de::DeserializeOwned};
@@ -448,28 +448,26 @@ pub trait TrainingJob:
         role.definition.starts_after
     }
 
-    /// Returns the names of the pods and services of a role's replicas. Default: `<job>-<role in lower case>-<index>`.
-    /// `slug` is the name of the role in lower case, which differs from that of its class if users name the roles.
+    /// Returns the names of the pods and services of a role's replicas. Default: `<job>-<slug>-<index>`. The names of
+    /// `role` itself are these defaults.
     ///
     /// Names must be DNS-1035 labels, and must be unique within the job. They must not change while the job exists,
     /// because the operator finds a replica's pod by its name. `<job>-hosts` is reserved for the service of a compact
     /// job. A kind with other names than the default declares this with [`Framework::names_replicas`].
     ///
     /// ```
-    /// use training_job::{ReplicaNames, RoleDefinition};
+    /// use training_job::{ReplicaNames, Role};
     ///
-    /// fn replica_names(job: &str, role: &RoleDefinition, slug: &str) -> ReplicaNames {
-    ///     match role.name {
+    /// fn replica_names(job: &str, role: &Role<'_>) -> ReplicaNames {
+    ///     match role.class() {
     ///         // `primes-launcher`, without an index: there is only one.
     ///         "Launcher" => ReplicaNames::Single(format!("{job}-launcher")),
-    ///         _ => ReplicaNames::Indexed(format!("{job}-{slug}-x7f2")),
+    ///         _ => ReplicaNames::Indexed(format!("{job}-{}-x7f2", role.slug)),
     ///     }
     /// }
     /// ```
-    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
-        let _ = role;
-        let job = self.meta().name.as_deref().unwrap_or_default();
-        ReplicaNames::Indexed(format!("{job}-{slug}"))
+    fn replica_names(&self, role: &Role<'_>) -> ReplicaNames {
+        role.names.clone()
     }
 
     /// Returns additional labels of a replica's pod and service. They cannot replace the labels that every kind has
@@ -532,7 +530,7 @@ pub trait TrainingJob:
         let _ = (topology, replica, pod);
     }
 
-    /// Returns the index of the framework's container among the containers of a pod template. Default: the container
+    /// Returns the index of the framework's container among the containers of the role's template. Default: the container
     /// that [`RoleDefinition::container`] or else [`Framework::main_container`] names. For a kind of
     /// [`Framework::first_container`], it is the first container of the roles without a [`RoleDefinition::container`].
     /// Neither name may be empty.
@@ -540,18 +538,19 @@ pub trait TrainingJob:
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///
     /// ```
-    /// use k8s_openapi::api::core::v1::Container;
+    /// use training_job::Role;
     ///
     /// /// The container that the job names, or the first one if it names none.
-    /// fn framework_container(named: Option<&str>, containers: &[Container]) -> Option<usize> {
+    /// fn framework_container(named: Option<&str>, role: &Role<'_>) -> Option<usize> {
+    ///     let containers = role.containers();
     ///     match named {
     ///         Some(name) => containers.iter().position(|container| container.name == name),
     ///         None => (!containers.is_empty()).then_some(0),
     ///     }
     /// }
     /// ```
-    fn framework_container(&self, role: &RoleDefinition, containers: &[Container]) -> Option<usize> {
-        Self::FRAMEWORK.container_of(role, containers)
+    fn framework_container(&self, role: &Role<'_>) -> Option<usize> {
+        Self::FRAMEWORK.container_of(role.definition, role.containers())
     }
 
     /// Returns the objects of the job in addition to the pods and services of its replicas, in the order of their

@@ -5,6 +5,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::topology::Role;
+
 /// A namespaced type of object that an API server stores, such as ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -54,6 +56,7 @@ impl ObjectKind {
                 ..ObjectMeta::default()
             },
             content,
+            random: None,
         }
     }
 
@@ -88,6 +91,8 @@ pub struct ObjectDefinition {
     pub while_active: bool,
     /// True if the job can run without them.
     pub optional: bool,
+    /// True if the objects are created and never changed.
+    pub created_once: bool,
     /// The kinds of the job's other objects to which objects of this kind refer.
     pub refers_to: &'static [ObjectKind],
     /// The object of this kind that is mounted into the job's pods, if any.
@@ -102,12 +107,19 @@ pub struct MountDefinition {
     pub name: &'static str,
     /// The path in the containers.
     pub path: &'static str,
+    /// The classes of the roles that mount it; all if empty.
+    pub roles: &'static [&'static str],
 }
 
 impl MountDefinition {
     /// Returns the name of the object of the job `job`.
     pub fn object_name(&self, job: &str) -> String {
         format!("{job}-{}", self.name)
+    }
+
+    /// Returns true if the replicas of `role` mount it.
+    pub(crate) fn is_in(&self, role: &Role<'_>) -> bool {
+        self.roles.is_empty() || self.roles.contains(&role.class())
     }
 }
 
@@ -118,13 +130,15 @@ impl ObjectDefinition {
             kind,
             while_active: false,
             optional: false,
+            created_once: false,
             refers_to: &[],
             mount: None,
         }
     }
 
-    /// Mounts the ConfigMap or Secret `<job>-<name>` at `path`, read-only, into the containers of all replicas that get
-    /// the environment. The hook [`objects`](crate::TrainingJob::objects) creates it. A container that mounts something
+    /// Mounts the ConfigMap, Secret or PersistentVolumeClaim `<job>-<name>` at `path` into the containers that get the
+    /// environment, of all replicas or of those that [`mounted_in`](Self::mounted_in) names. Only a claim can be written
+    /// to. The hook [`objects`](crate::TrainingJob::objects) creates it. A container that mounts something
     /// else at that path keeps it.
     ///
     /// ```
@@ -138,7 +152,33 @@ impl ObjectDefinition {
     /// ```
     #[must_use]
     pub const fn mounted_at(mut self, name: &'static str, path: &'static str) -> Self {
-        self.mount = Some(MountDefinition { name, path });
+        self.mount = Some(MountDefinition {
+            name,
+            path,
+            roles: &[],
+        });
+        self
+    }
+
+    /// Mounts the object only into the replicas of these classes. Call it after [`mounted_at`](Self::mounted_at).
+    #[must_use]
+    pub const fn mounted_in(mut self, classes: &'static [&'static str]) -> Self {
+        if let Some(MountDefinition { name, path, .. }) = self.mount {
+            self.mount = Some(MountDefinition {
+                name,
+                path,
+                roles: classes,
+            });
+        }
+        self
+    }
+
+    /// Creates the objects once and never changes them: what a user edits in them stays. An object that is deleted while
+    /// the job is active is created again, with other random bytes if it has some. Processes that have read the former
+    /// object keep what they read.
+    #[must_use]
+    pub const fn created_once(mut self) -> Self {
+        self.created_once = true;
         self
     }
 
@@ -179,8 +219,15 @@ impl ObjectDefinition {
     }
 }
 
+/// Fields of an object that are made of random bytes when it is created.
+#[derive(Clone, Copy, Debug)]
+struct RandomContent {
+    bytes: usize,
+    content: fn(&[u8]) -> Value,
+}
+
 /// An object of a job, created by [`ObjectKind::object`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JobObject {
     /// The kind of the object.
@@ -190,9 +237,57 @@ pub struct JobObject {
     pub metadata: ObjectMeta,
     /// The fields other than `apiVersion`, `kind` and `metadata`: `data`, `spec`, `rules`.
     pub content: Value,
+    random: Option<RandomContent>,
+}
+
+impl PartialEq for JobObject {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.metadata, &self.content) == (other.kind, &other.metadata, &other.content)
+    }
 }
 
 impl JobObject {
+    /// The most random bytes of an object.
+    pub const MAX_RANDOM_BYTES: usize = 1024;
+
+    /// Adds fields to a Secret that are made of random bytes, at most [`MAX_RANDOM_BYTES`](Self::MAX_RANDOM_BYTES), such as a
+    /// key that the job's processes share. The operator draws the bytes from the operating system when it creates the
+    /// object, and keeps them nowhere else: reviews and snapshots do not show these fields. The definition of the kind must
+    /// be [created once](ObjectDefinition::created_once).
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use k8s_openapi::ByteString;
+    /// use serde_json::json;
+    /// use training_job::{JobObject, ObjectKind};
+    ///
+    /// fn key(job: &str) -> JobObject {
+    ///     let secret = ObjectKind::of::<Secret>().object(format!("{job}-key"), json!({"type": "Opaque"}));
+    ///     secret.with_random(32, |bytes| json!({"data": {"munge.key": ByteString(bytes.to_vec())}}))
+    /// }
+    /// assert_eq!(key("primes").content, json!({"type": "Opaque"}));
+    /// ```
+    #[must_use]
+    pub fn with_random(mut self, bytes: usize, content: fn(&[u8]) -> Value) -> Self {
+        self.random = Some(RandomContent { bytes, content });
+        self
+    }
+
+    /// Returns the number of random bytes that [`drawn`](Self::drawn) needs.
+    pub fn random_bytes(&self) -> usize {
+        self.random.map_or(0, |random| random.bytes)
+    }
+
+    /// Returns the object to create, with the fields that are made of these random bytes.
+    pub fn drawn(&self, bytes: &[u8]) -> Self {
+        let mut object = self.clone();
+        let fields = self.random.map(|random| (random.content)(bytes));
+        if let (Some(Value::Object(fields)), Value::Object(content)) = (fields, &mut object.content) {
+            content.extend(fields);
+        }
+        object
+    }
+
     /// Returns the name of the object; empty if it has none.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()

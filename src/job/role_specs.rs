@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube_schema::FieldPath;
 
 use super::framework::RoleSource;
@@ -33,6 +34,28 @@ use crate::api::ReplicaSpec;
 #[derive(Clone, Debug, Default)]
 pub struct RoleSpecs<'a>(Vec<RoleSpec<'a>>);
 
+/// A role before its job is validated, for the defaults that a kind fills in.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RoleEntry<'a> {
+    /// The name as spelled in the job, such as `worker` for a role that is declared as `Worker`. It may be unknown.
+    pub name: &'a str,
+    /// The class of a role that has a field, a list or a map of its own. Two roles of one name in two lists differ by it.
+    pub class: Option<&'static str>,
+    /// The position of the role in its list.
+    pub index: Option<usize>,
+}
+
+impl RoleEntry<'_> {
+    /// Returns true if the role is of this class, which has the name of the role if users name no roles.
+    pub fn is(&self, class: &str) -> bool {
+        match self.class {
+            Some(own) => own == class,
+            None => self.name.eq_ignore_ascii_case(class),
+        }
+    }
+}
+
 /// The replica spec of one role.
 #[derive(Clone, Debug)]
 pub(crate) struct RoleSpec<'a> {
@@ -54,6 +77,15 @@ enum Place {
     Key,
     /// In this item of a list.
     Item(usize),
+}
+
+impl Place {
+    fn index(self) -> Option<usize> {
+        match self {
+            Self::Item(index) => Some(index),
+            Self::Whole | Self::Key => None,
+        }
+    }
 }
 
 impl<'a> RoleSpecs<'a> {
@@ -114,21 +146,85 @@ impl<'a> RoleSpecs<'a> {
         self
     }
 
+    /// Adds the specs of the class `class` like [`named`](Self::named), each with the number of its replicas from
+    /// [another field](super::RoleDefinition::replicas_field). Without a number, a role has one replica.
+    ///
+    /// ```
+    /// use training_job::{RoleSpecs, api::ReplicaSpec};
+    ///
+    /// struct Partition { name: String, nodes: Option<i32>, spec: ReplicaSpec }
+    ///
+    /// fn replica_specs(partitions: &[Partition]) -> RoleSpecs<'_> {
+    ///     RoleSpecs::default().numbered("Partition", partitions.iter().map(|p| (&*p.name, p.nodes, Some(&p.spec))))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn numbered(
+        mut self,
+        class: &'static str,
+        specs: impl IntoIterator<Item = (&'a str, Option<i32>, Option<&'a ReplicaSpec>)>,
+    ) -> Self {
+        let specs = specs.into_iter().enumerate();
+        self.0
+            .extend(specs.map(|(index, (name, replicas, spec))| RoleSpec {
+                role: Cow::Borrowed(name),
+                class: Some(class),
+                place: Place::Item(index),
+                spec: spec.map(|spec| {
+                    Cow::Owned(ReplicaSpec {
+                        replicas,
+                        ..spec.clone()
+                    })
+                }),
+            }));
+        self
+    }
+
+    /// Adds the roles of the class `class`, each with its name and the number of its replicas. All have `template`, which is
+    /// in [a field of its own](super::RoleDefinition::template_from). Without a number, a role has one replica.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::PodTemplateSpec;
+    /// use training_job::RoleSpecs;
+    ///
+    /// struct Step { name: String, tasks: Option<i32> }
+    ///
+    /// fn replica_specs<'s>(launcher: &PodTemplateSpec, steps: &'s [Step]) -> RoleSpecs<'s> {
+    ///     RoleSpecs::default().templated("Step", launcher, steps.iter().map(|step| (&*step.name, step.tasks)))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn templated(
+        mut self,
+        class: &'static str,
+        template: &PodTemplateSpec,
+        roles: impl IntoIterator<Item = (&'a str, Option<i32>)>,
+    ) -> Self {
+        let roles = roles.into_iter().enumerate();
+        self.0.extend(roles.map(|(index, (name, replicas))| RoleSpec {
+            role: Cow::Borrowed(name),
+            class: Some(class),
+            place: Place::Item(index),
+            spec: Some(Cow::Owned(ReplicaSpec {
+                replicas,
+                template: template.clone(),
+                ..ReplicaSpec::default()
+            })),
+        }));
+        self
+    }
+
     /// Fills in defaults with `fill_in` before the job is validated. Fields that the API server requires must still
     /// be in the job, except those that [`Framework`](super::Framework) declares as filled in.
     ///
     /// A kind that fills in another number of replicas than 1 removes the default of [`ReplicaSpec`] from its
     /// definition with [`without_default_replicas`](crate::api::schema::without_default_replicas).
     ///
-    /// `fill_in` gets the role as spelled in the job. It may be `worker` for a role that is declared as `Worker`, or
-    /// an unknown role. Therefore compare it without regard to case, for example with
-    /// `role.eq_ignore_ascii_case("Worker")`.
-    ///
     /// ```
     /// use training_job::{RoleSpecs, api::ReplicaSpecs};
     ///
     /// fn with_image<'a>(specs: &'a ReplicaSpecs, image: &str) -> RoleSpecs<'a> {
-    ///     RoleSpecs::map(specs).filled_in(|_role, spec| {
+    ///     RoleSpecs::map(specs).filled_in(|_, spec| {
     ///         for container in spec.template.spec.iter_mut().flat_map(|pod| &mut pod.containers) {
     ///             container.image.get_or_insert_with(|| image.to_owned());
     ///         }
@@ -136,10 +232,17 @@ impl<'a> RoleSpecs<'a> {
     /// }
     /// ```
     #[must_use]
-    pub fn filled_in(mut self, fill_in: impl Fn(&str, &mut ReplicaSpec)) -> Self {
-        for entry in &mut self.0 {
-            if let Some(spec) = &mut entry.spec {
-                fill_in(&entry.role, spec.to_mut());
+    pub fn filled_in(mut self, fill_in: impl Fn(&RoleEntry<'_>, &mut ReplicaSpec)) -> Self {
+        for RoleSpec {
+            role,
+            class,
+            place,
+            spec,
+        } in &mut self.0
+        {
+            let (name, class, index) = (&**role, *class, place.index());
+            if let Some(spec) = spec {
+                fill_in(&RoleEntry { name, class, index }, spec.to_mut());
             }
         }
         self
@@ -156,6 +259,11 @@ impl<'a> RoleSpecs<'a> {
 }
 
 impl RoleSpec<'_> {
+    /// Returns the position of the role in its list.
+    pub(crate) fn index(&self) -> Option<usize> {
+        self.place.index()
+    }
+
     /// Returns the path of the spec. `field` is the field of its role, whose source is `source`.
     pub(crate) fn path<'p>(&'p self, field: &'p FieldPath<'p>, source: RoleSource) -> FieldPath<'p> {
         match self.place {

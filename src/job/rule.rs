@@ -150,7 +150,7 @@ pub fn any_with_replicas(framework: &Framework, roles: &[&str], comparison: &str
         .filter_map(|definition| {
             definition
                 .source
-                .any(|spec| format!("{spec}.?replicas.orValue(1) {comparison}"))
+                .any(|spec| format!("{spec}.?{}.orValue(1) {comparison}", definition.replicas_field))
         })
         .collect();
     let entries: Vec<_> = framework.entries().map(|entry| entry.name).collect();
@@ -179,15 +179,24 @@ pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
 /// CEL for an entry of the replica specs in a macro such as `specs.exists(k, ...)`: the entry is a map's key or a
 /// list's item.
 impl Framework {
-    /// Returns CEL on the spec that is true if the replica spec of any role meets a condition. `condition` gets CEL for
-    /// the replica spec.
-    pub(crate) fn any_spec(&self, condition: impl Fn(&str) -> String) -> String {
+    /// Returns CEL on the spec that is true if the replica spec of any role that `is_asked` meets a condition. `condition`
+    /// gets CEL for the replica spec, and the name of its field with the number of replicas.
+    pub(crate) fn any_spec(
+        &self,
+        is_asked: impl Fn(&RoleDefinition) -> bool,
+        condition: impl Fn(&str, &str) -> String,
+    ) -> String {
+        let with = |replicas: &'static str| {
+            let condition = &condition;
+            move |spec: &str| condition(spec, replicas)
+        };
         let entries = match (self.roles_field, self.role_key) {
             ("", _) => None,
-            (field, None) => RoleSource::Map(field).any(&condition),
-            (field, Some(key)) => RoleSource::List { field, key }.any(&condition),
+            (field, None) => RoleSource::Map(field).any(with("replicas")),
+            (field, Some(key)) => RoleSource::List { field, key }.any(with("replicas")),
         };
-        let others = self.roles.iter().filter_map(|role| role.source.any(&condition));
+        let others = self.roles.iter().filter(|role| is_asked(role));
+        let others = others.filter_map(|role| role.source.any(with(role.replicas_field)));
         entries.into_iter().chain(others).collect::<Vec<_>>().join(" || ")
     }
 

@@ -48,6 +48,8 @@ pub struct Role<'a> {
     /// The definition of the role, or of its class, in the framework.
     pub definition: &'static RoleDefinition,
     pub(crate) name: Cow<'a, str>,
+    /// The position of the role in its list, from 0, if it is an item of one.
+    pub index: Option<usize>,
     /// The path of its spec, such as `spec.replicaSpecs.worker`, spelled as in the job.
     pub field: String,
     /// The name in lower case, as in names, labels and environment.
@@ -228,11 +230,29 @@ impl Role<'_> {
         &self.spec.template
     }
 
+    /// Returns the path of the role's pod template, such as `spec.replicaSpecs.Worker.template`.
+    pub fn template_path(&self) -> String {
+        match self.definition.template_from {
+            Some(field) => format!("spec.{field}"),
+            None => format!("{}.template", self.field),
+        }
+    }
+
+    /// Returns the path of the number of replicas, such as `spec.replicaSpecs.Worker.replicas`.
+    pub fn replicas_path(&self) -> String {
+        format!("{}.{}", self.field, self.definition.replicas_field)
+    }
+
+    /// Returns the containers of the role's pod template.
+    pub fn containers(&self) -> &[Container] {
+        let spec = self.spec.template.spec.as_ref();
+        spec.map_or(&[], |spec| &spec.containers)
+    }
+
     /// Returns the framework's container in the role's template. It gets the environment and the port, and its end is
     /// the end of the replica.
     pub fn main_container(&self) -> Option<&Container> {
-        let spec = self.spec.template.spec.as_ref()?;
-        spec.containers.get(self.container?)
+        self.containers().get(self.container?)
     }
 
     /// Returns the value of an annotation of the role's pod template.
@@ -325,6 +345,7 @@ mod tests {
         let role = |(definition, replicas): (&'static RoleDefinition, u32)| Role {
             definition,
             name: definition.name.into(),
+            index: None,
             field: String::new(),
             slug: definition.slug(),
             names: match definition.name {

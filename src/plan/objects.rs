@@ -172,8 +172,12 @@ fn patches<'o>(facts: &Facts<'_>, wanted: impl Iterator<Item = &'o JobObject>) -
             uid: record.uid.clone(),
         })
     };
+    let is_created_once = |object: &JobObject| {
+        let mut definitions = facts.job.job.framework().objects.iter();
+        definitions.any(|d| d.kind == object.kind && d.created_once)
+    };
     wanted
-        .filter(|object| !is_shared(object))
+        .filter(|object| !is_shared(object) && !is_created_once(object))
         .filter_map(patch)
         .collect()
 }

@@ -32,7 +32,7 @@ impl<'a> Members<'a> {
     /// Returns all replicas of each role whose pods the scheduler binds.
     pub(crate) fn all(job: &'a ValidJob<'_>, scheduler: &GangScheduler) -> Vec<Self> {
         let roles = job.topology.roles.iter();
-        let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
+        let bound_by_it = roles.filter(|role| scheduler.binds(role));
         bound_by_it
             .map(|role| {
                 let starts_later = !job.waits_for(role).is_empty();
@@ -65,7 +65,7 @@ pub(super) fn join(
     spec: &mut PodSpec,
     [labels, annotations]: [&mut BTreeMap<String, String>; 2],
 ) {
-    if !scheduler.binds(Some(spec)) {
+    if !scheduler.binds(role) {
         return;
     }
     spec.scheduler_name = Some(scheduler.name().to_owned());
@@ -92,7 +92,7 @@ fn label_of(scheduler: &GangScheduler, job: &str) -> Option<(String, String)> {
 /// Returns the label that makes the pods of a role members of the group, if there is one.
 pub(crate) fn gang_label(job: &ValidJob<'_>, role: &Role<'_>) -> Option<(String, String)> {
     let scheduler = job.topology.settings.gang_scheduler.as_ref();
-    let scheduler = scheduler.filter(|scheduler| scheduler.binds(role.template().spec.as_ref()))?;
+    let scheduler = scheduler.filter(|scheduler| scheduler.binds(role))?;
     label_of(scheduler, job.topology.job)
 }
 

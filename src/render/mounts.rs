@@ -1,15 +1,18 @@
 //! Mounts the objects of a job that their definitions declare as mounted.
 
-use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, PodSpec, SecretVolumeSource, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{
+    ConfigMapVolumeSource, PersistentVolumeClaimVolumeSource, PodSpec, SecretVolumeSource, Volume,
+    VolumeMount,
+};
 
-use crate::job::{Framework, MountDefinition, ObjectKind};
+use crate::job::{Framework, MountDefinition, ObjectKind, Role};
 use crate::validate::ValidJob;
 
-/// Mounts the objects into the containers that get the environment. `main` is the framework's container. A container that
-/// mounts something else at that path keeps it.
-pub(super) fn add(job: &ValidJob<'_>, main: Option<usize>, spec: &mut PodSpec) {
-    let framework = job.job.framework();
-    for (kind, mount) in mounted(framework) {
+/// Mounts the objects into the containers of a replica of `role` that get the environment. A container that mounts
+/// something else at that path keeps it.
+pub(super) fn add(job: &ValidJob<'_>, role: &Role<'_>, spec: &mut PodSpec) {
+    let (framework, main) = (job.job.framework(), role.container);
+    for (kind, mount) in mounted(framework).filter(|(_, mount)| mount.is_in(role)) {
         let volume_name = format!("job-{}", mount.name);
         let mut is_used = false;
         for (n, container) in spec.containers.iter_mut().enumerate() {
@@ -22,7 +25,7 @@ pub(super) fn add(job: &ValidJob<'_>, main: Option<usize>, spec: &mut PodSpec) {
             mounts.push(VolumeMount {
                 name: volume_name.clone(),
                 mount_path: mount.path.to_owned(),
-                read_only: Some(true),
+                read_only: (kind.kind != CLAIM).then_some(true),
                 ..VolumeMount::default()
             });
         }
@@ -38,20 +41,27 @@ pub(super) fn add(job: &ValidJob<'_>, main: Option<usize>, spec: &mut PodSpec) {
     }
 }
 
+/// The kind of object that processes can write to.
+const CLAIM: &str = "PersistentVolumeClaim";
+
 fn mounted(framework: &Framework) -> impl Iterator<Item = (ObjectKind, MountDefinition)> {
     let objects = framework.objects.iter();
     objects.filter_map(|object| Some((object.kind, object.mount?)))
 }
 
 fn volume(kind: ObjectKind, name: String, object: String) -> Volume {
-    let is_secret = kind.kind == "Secret";
+    let is = |wanted: &str| kind.kind == wanted;
     Volume {
         name,
-        secret: is_secret.then(|| SecretVolumeSource {
+        persistent_volume_claim: is(CLAIM).then(|| PersistentVolumeClaimVolumeSource {
+            claim_name: object.clone(),
+            ..PersistentVolumeClaimVolumeSource::default()
+        }),
+        secret: is("Secret").then(|| SecretVolumeSource {
             secret_name: Some(object.clone()),
             ..SecretVolumeSource::default()
         }),
-        config_map: (!is_secret).then(|| ConfigMapVolumeSource {
+        config_map: is("ConfigMap").then(|| ConfigMapVolumeSource {
             name: object,
             ..ConfigMapVolumeSource::default()
         }),

@@ -68,7 +68,7 @@ pub fn pod(job: &ValidJob<'_>, replica: &Replica<'_>, attempt: u32) -> Pod {
     if let Some(service) = &job.topology.common_service {
         set_dns_domain(&mut spec, replica.host(), service, &job.topology);
     }
-    mounts::add(job, main, &mut spec);
+    mounts::add(job, replica.role, &mut spec);
     job.job.customize(&job.topology, replica, &mut spec);
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {

@@ -124,7 +124,7 @@ fn check_host_network<'a>(
     let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else {
         return;
     };
-    let at = format!("{}.template.spec", role.field);
+    let at = format!("{}.spec", role.template_path());
     let dns_policy = spec.dns_policy.as_deref().filter(|policy| !policy.is_empty());
     if job.job.framework().has_services()
         && job.topology.total() > 1
@@ -170,7 +170,7 @@ fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
                 if known.contains(name.as_str()) {
                     continue;
                 }
-                let at = item(&format!("{}.template.spec.{list}", role.field), n);
+                let at = item(&format!("{}.spec.{list}", role.template_path()), n);
                 let there_are = known.iter().copied().collect::<Vec<_>>().join(", ");
                 warnings.push(
                     format!("{at}.{field}.port"),
@@ -197,13 +197,13 @@ fn check_mounts(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
                 if volumes.contains(mount.name.as_str()) {
                     continue;
                 }
-                let at = item(&format!("{}.template.spec.{list}", role.field), n);
+                let at = item(&format!("{}.spec.{list}", role.template_path()), n);
                 let there_are = volumes.iter().copied().collect::<Vec<_>>().join(", ");
                 warnings.push(
                     format!("{}.name", item(&format!("{at}.volumeMounts"), m)),
                     format!("the pod has no volume {:?}", mount.name),
                     match there_are.as_str() {
-                        "" => format!("add it to {}.template.spec.volumes", role.field),
+                        "" => format!("add it to {}.spec.volumes", role.template_path()),
                         names => format!(
                             "use one of {names}, or add it to {}.template.spec.volumes",
                             role.field
@@ -265,7 +265,7 @@ fn check_environment(job: &ValidJob<'_>, replica: &Replica<'_>, warnings: &mut F
     let only_main = job.job.framework().env_main_container_only;
     let containers = spec.iter().flat_map(|s| &s.containers).enumerate();
     for (n, container) in containers.filter(|(n, _)| !only_main || Some(*n) == replica.role.container) {
-        let list = item(&format!("{}.template.spec.containers", replica.role.field), n);
+        let list = item(&format!("{}.spec.containers", replica.role.template_path()), n);
         for (m, variable) in container.env.iter().flatten().enumerate() {
             let at = item(&format!("{list}.env"), m);
             let value = variable.value.as_deref().unwrap_or_default();
@@ -314,7 +314,7 @@ fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) 
         && own != made
     {
         warnings.push(
-            format!("{}.template.spec.restartPolicy", role.field),
+            format!("{}.spec.restartPolicy", role.template_path()),
             format!("{own} has no effect, because the role's restartPolicy makes it {made}"),
             format!("set {}.restartPolicy instead, and remove this", role.field),
         );
@@ -345,7 +345,7 @@ fn check_accelerators(job: &ValidJob<'_>, role: &Role<'_>, warnings: &mut FieldE
     let accelerators = &job.topology.settings.accelerators;
     for kept in additions(spec, role.container, accelerators).kept {
         warnings.push(
-            format!("{}.template.spec.{}", role.field, kept.field),
+            format!("{}.spec.{}", role.template_path(), kept.field),
             kept.problem,
             "remove it, or use another name or path",
         );

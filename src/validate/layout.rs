@@ -27,7 +27,7 @@ pub(super) fn check(topology: &Topology<'_>, errors: &mut FieldErrors) {
         ];
         for (field, _) in fields.into_iter().filter(|(_, set)| *set) {
             errors.push(
-                format!("{}.template.spec.{field}", role.field),
+                format!("{}.spec.{field}", role.template_path()),
                 "must not be set with layout Compact, because the operator sets it",
                 "remove it, or use layout Plain",
             );

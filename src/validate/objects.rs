@@ -42,6 +42,16 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
                 format!("the job's {title} has the name of a replica"),
                 "rename the job",
             );
+        } else if object.random_bytes() > 0 && !may_be_random(job, &object) {
+            errors.push(
+                "spec",
+                format!("the job's {title} must not have random bytes"),
+                format!(
+                    "this is a mistake in the operator: draw at most {} of them, for a Secret that is declared with \
+                     ObjectDefinition::created_once",
+                    JobObject::MAX_RANDOM_BYTES
+                ),
+            );
         } else if let Some(schema) = schema_of(object.kind) {
             let value = serde_json::to_value(&object).unwrap_or_default();
             for error in schema::check(schema, &value, &mut FieldErrors::default()) {
@@ -55,6 +65,36 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
             }
         }
     }
+    check_mounts(job, topology, &known, errors);
+}
+
+/// Adds an error for each object that pods mount, and that the hook does not return. Its pods would never start.
+fn check_mounts(
+    job: &dyn AnyJob,
+    topology: &Topology<'_>,
+    known: &BTreeSet<(ObjectKind, String)>,
+    errors: &mut FieldErrors,
+) {
+    for definition in job.framework().objects {
+        let Some(mount) = definition.mount else { continue };
+        let name = mount.object_name(topology.job);
+        let mut roles = topology.roles.iter().filter(|role| role.replicas > 0);
+        if roles.any(|role| mount.is_in(role)) && !known.contains(&(definition.kind, name.clone())) {
+            errors.push(
+                "spec",
+                format!("pods of the job mount {} {name:?}, which does not exist", definition.kind.kind),
+                "this is a mistake in the operator: return the object from the hook objects, or mount another one",
+            );
+        }
+    }
+}
+
+/// Returns true if an object may have random bytes: a Secret that is never changed.
+fn may_be_random(job: &dyn AnyJob, object: &JobObject) -> bool {
+    let mut definitions = job.framework().objects.iter();
+    object.kind == ObjectKind::of::<Secret>()
+        && object.random_bytes() <= JobObject::MAX_RANDOM_BYTES
+        && definitions.any(|d| d.kind == object.kind && d.created_once)
 }
 
 /// Returns true if an object has the kind and name of a replica's pod or service.

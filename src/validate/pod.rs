@@ -17,8 +17,9 @@ use std::collections::BTreeSet;
 use kube_schema::FieldPath;
 use serde_json::{Value, json};
 
+use super::roles;
 use super::texts::MUST_BE_SET;
-use crate::job::{AnyJob, FieldErrors, RoleDefinition, RoleSpec};
+use crate::job::{AnyJob, FieldErrors, Role};
 
 /// A test of the values at a path, such as `containers|initContainers[].ports[].hostPort`.
 ///
@@ -64,40 +65,24 @@ pub(super) struct Found<'f> {
 
 /// Checks the templates of all roles of a job.
 pub(super) fn check(job: &dyn AnyJob, found: &mut Found<'_>) {
-    let framework = job.framework();
-    let specs = job.replica_specs();
-    let spec = FieldPath::At("spec");
-    for entry in specs.entries() {
-        let is_of = |definition: &&RoleDefinition| match entry.class {
-            Some(class) => definition.name == class,
-            None => definition.name.eq_ignore_ascii_case(&entry.role),
-        };
-        let Some(definition) = framework.roles.iter().find(is_of) else {
-            continue;
-        };
-        let field = spec.member(definition.source.field().unwrap_or(framework.roles_field));
-        let path = entry.path(&field, definition.source);
-        let template = path.member("template");
-        if let Some(value) = template_of(job, definition, entry) {
-            apply(table::TEMPLATE, &value, template, found);
+    // Errors of the roles themselves are those of validation.
+    for role in &roles::check(job, &mut FieldErrors::default()) {
+        let path = role.template_path();
+        if let Some(value) = template_of(job, role) {
+            apply(table::TEMPLATE, &value, FieldPath::At(&path), found);
         }
     }
 }
 
 /// Returns a role's template with the ports that the operator adds to the framework's container.
-fn template_of(job: &dyn AnyJob, definition: &RoleDefinition, entry: &RoleSpec<'_>) -> Option<Value> {
-    let template = &entry.spec.as_ref()?.template;
-    let mut value = serde_json::to_value(template).ok()?;
-    let containers = template
-        .spec
-        .as_ref()
-        .map(|spec| &spec.containers[..])
-        .unwrap_or_default();
-    let main = job.framework_container(definition, containers);
-    let container = main.and_then(|n| value["spec"]["containers"].get_mut(n));
+fn template_of(job: &dyn AnyJob, role: &Role<'_>) -> Option<Value> {
+    let mut value = serde_json::to_value(role.template()).ok()?;
+    let container = role
+        .container
+        .and_then(|n| value["spec"]["containers"].get_mut(n));
     if let Some(container) = container.and_then(Value::as_object_mut) {
         let ports = container.entry("ports").or_insert_with(|| json!([]));
-        for (name, number) in job.framework().ports_of(definition) {
+        for (name, number) in job.framework().ports_of(role.definition) {
             if let Some(ports) = ports
                 .as_array_mut()
                 .filter(|p| p.iter().all(|port| port["name"] != name))

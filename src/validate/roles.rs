@@ -6,7 +6,7 @@ use kube_schema::{FieldPath, names};
 
 use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
-use crate::job::{AnyJob, FieldErrors, Framework, Role, RoleDefinition, RoleSource, RoleSpec};
+use crate::job::{AnyJob, FieldErrors, Framework, ReplicaNames, Role, RoleDefinition, RoleSource, RoleSpec};
 
 use super::template;
 
@@ -80,7 +80,7 @@ where
         errors.role_twice(other.path(field, definition.source), &first.role);
     }
     let name = Cow::Borrowed(definition.name);
-    non_null(first, path, errors).map(|spec| role(job, path, definition, name, spec, errors))
+    non_null(first, path, errors).map(|spec| role(job, path, definition, (name, first.index()), spec, errors))
 }
 
 /// Returns the role of an entry that has a field of its own, or is one of several in that field. `others` are the roles
@@ -104,10 +104,11 @@ fn in_field<'a>(
         errors.role_twice(at, &entry.role);
     }
     let spec = non_null(entry, path, errors)?;
-    let role = role(job, path, definition, entry.role.clone(), spec, errors);
+    let name = (entry.role.clone(), entry.index());
+    let role = role(job, path, definition, name, spec, errors);
     let min = definition.min;
     if definition.source.is_open() && role.replicas < min && errors.is_empty() {
-        errors.too_small(path.member("replicas"), role.replicas, min.into());
+        errors.too_small(role.replicas_path(), role.replicas, min.into());
     }
     Some(role)
 }
@@ -148,13 +149,13 @@ fn role<'a>(
     job: &'a dyn AnyJob,
     path: FieldPath<'_>,
     definition: &'static RoleDefinition,
-    name: Cow<'a, str>,
+    (name, index): (Cow<'a, str>, Option<usize>),
     spec: Cow<'a, ReplicaSpec>,
     errors: &mut FieldErrors,
 ) -> Role<'a> {
     let replicas = spec.replicas.unwrap_or(1);
     let max = definition.max.min(MAX_REPLICAS.unsigned_abs());
-    let at = path.member("replicas");
+    let at = path.member(definition.replicas_field);
     if replicas < 0 {
         errors.too_small(at, replicas, 0.0);
     } else if replicas.unsigned_abs() > max {
@@ -170,21 +171,29 @@ fn role<'a>(
         }
         Some(known) => known,
     };
-    let (container, port) = template::check(job, definition, path.member("template"), &spec.template, errors);
     let slug = name.to_lowercase();
     let service = definition.service.filter(|_| definition.has_service);
-    Role {
+    let job_name = job.meta().name.as_deref().unwrap_or_default();
+    let mut role = Role {
         definition,
+        index,
         field: path.to_string(),
-        names: job.replica_names(definition, &slug),
-        service: service.map(|end| format!("{}-{end}", job.meta().name.as_deref().unwrap_or_default())),
+        names: ReplicaNames::Indexed(format!("{job_name}-{slug}")),
+        service: service.map(|end| format!("{job_name}-{end}")),
         slug,
         name,
         // An invalid count is reported above, and then the role is not used.
         replicas: u32::try_from(replicas).unwrap_or(0).min(max),
         restart_policy: restart_policy.clone(),
-        container,
-        port,
+        container: None,
+        port: 0,
         spec,
-    }
+    };
+    role.names = job.replica_names(&role);
+    let (at, mut known) = (role.template_path(), FieldErrors::default());
+    // A template that several roles share has its errors once.
+    let is_checked = definition.template_from.is_some() && index.is_some_and(|index| index > 0);
+    let errors = if is_checked { &mut known } else { errors };
+    (role.container, role.port) = template::check(job, &role, FieldPath::At(&at), errors);
+    role
 }

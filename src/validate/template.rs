@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
+use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use kube_schema::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
@@ -11,26 +11,26 @@ use kube_schema::quantity::is_quantity;
 use kube_schema::{FieldPath, names};
 
 use super::texts::MUST_BE_SET;
-use crate::job::{AnyJob, FieldErrors, RoleDefinition};
+use crate::job::{AnyJob, FieldErrors, Role};
 
-/// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
+/// Checks the template of a role, and returns the index of the framework's container in it and the number of the framework's port.
 pub(super) fn check(
     job: &dyn AnyJob,
-    role: &RoleDefinition,
+    role: &Role<'_>,
     path: FieldPath<'_>,
-    template: &PodTemplateSpec,
     errors: &mut FieldErrors,
 ) -> (Option<usize>, i32) {
-    let framework = job.framework();
-    let container = framework.container_name(role);
-    let (port_name, default_port) = framework.ports_of(role).first().copied().unwrap_or_default();
+    let (framework, template) = (job.framework(), role.template());
+    let container = framework.container_name(role.definition);
+    let (port_name, default_port) = framework
+        .ports_of(role.definition)
+        .first()
+        .copied()
+        .unwrap_or_default();
     if let Some(metadata) = &template.metadata {
         check_labels(path.member("metadata"), metadata, errors);
     }
-    let containers = template
-        .spec
-        .as_ref()
-        .map_or(&[][..], |spec| &spec.containers[..]);
+    let containers = role.containers();
     let spec = path.member("spec");
     let at = spec.member("containers");
     if containers.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn check(
         .as_ref()
         .and_then(|s| s.init_containers.as_deref())
         .unwrap_or_default();
-    let main = job.framework_container(role, containers);
+    let main = job.framework_container(role);
     // A container without a name is probably the framework's.
     let unnamed = containers.iter().position(|container| container.name.is_empty());
     let unnamed = unnamed.filter(|_| main.is_none() && !container.is_empty());

@@ -195,12 +195,12 @@ impl TrainingJob for ListJob {
     }
 
     /// The annotation `one-name` makes a mistake.
-    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
+    fn replica_names(&self, role: &Role<'_>) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
-        match role.name {
+        match role.name() {
             _ if self.annotations().contains_key("one-name") => ReplicaNames::Single(format!("{job}-one")),
             "HEAD" => ReplicaNames::Single(format!("{job}-boss")),
-            _ => ReplicaNames::Indexed(format!("{job}-{slug}-x1")),
+            _ => ReplicaNames::Indexed(format!("{job}-{}-x1", role.slug)),
         }
     }
 

@@ -1,14 +1,16 @@
-//! A kind in the manner of a batch system: a controller, partitions of nodes that users name, and steps that run one after
-//! the other.
+//! A kind in the manner of a batch system: a database, a controller, partitions of nodes that users name, and steps that
+//! run one after the other.
 
-use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{EnvVar, PersistentVolumeClaim, PodTemplateSpec, Secret};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
-    Cause, Framework, Outcome, Replica, ReplicaFailure, Replicas, Restart, RoleDefinition, RoleSpecs, Scope,
-    Topology, TrainingJob,
+    Cause, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure, Replicas,
+    Restart, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 /// A batch system for the steps of one job.
@@ -25,12 +27,16 @@ pub struct StepJobSpec {
     /// The run policy.
     #[serde(default)]
     pub run_policy: RunPolicy,
+    /// The database of the controller, if any.
+    pub database: Option<ReplicaSpec>,
     /// The process that the nodes register with.
     pub controller: ReplicaSpec,
     /// The groups of nodes.
     #[serde(default)]
     #[schemars(length(max = 8))]
     pub partitions: Vec<Partition>,
+    /// The pod of each step.
+    pub launcher: PodTemplateSpec,
     /// The programs, in order.
     #[schemars(length(max = 8))]
     pub steps: Vec<Step>,
@@ -42,6 +48,8 @@ pub struct StepJobSpec {
 pub struct Partition {
     /// The name of the group, and of its role.
     pub name: String,
+    /// The number of nodes.
+    pub nodes: Option<i32>,
     /// The replicas.
     #[serde(flatten)]
     pub spec: ReplicaSpec,
@@ -53,10 +61,15 @@ pub struct Partition {
 pub struct Step {
     /// The name of the step, and of its role.
     pub name: String,
-    /// The replicas.
-    #[serde(flatten)]
-    pub spec: ReplicaSpec,
+    /// The number of processes.
+    pub tasks: Option<i32>,
+    /// The argument of the program.
+    #[serde(default)]
+    pub program: String,
 }
+
+const KEY: ObjectKind = ObjectKind::of::<Secret>();
+const CLAIM: ObjectKind = ObjectKind::of::<PersistentVolumeClaim>();
 
 /// The exit code with which a step asks for another turn.
 pub const AGAIN: i32 = 75;
@@ -68,18 +81,36 @@ impl TrainingJob for StepJob {
     const FRAMEWORK: Framework = Framework::new("steps", "stepjob-controller")
         .restart_policy(&RestartPolicy::OnFailure)
         .answers_failures()
+        .objects(&[
+            ObjectDefinition::new(KEY)
+                .created_once()
+                .mounted_at("key", "/etc/key"),
+            ObjectDefinition::new(CLAIM)
+                .created_once()
+                .mounted_at("state", "/var/lib/steps")
+                .mounted_in(&["Database"]),
+        ])
         .roles_in_fields(&[
+            RoleDefinition::new("Database")
+                .in_field("database")
+                .at_most(1)
+                .always_replaced()
+                .outside_gang(),
             RoleDefinition::new("Controller")
                 .in_field("controller")
                 .exactly(1)
-                .always_replaced(),
+                .always_replaced()
+                .starts_after(&["Database"]),
             RoleDefinition::new("Partition")
                 .in_list("partitions", "name")
+                .replicas_field("nodes")
                 .always_replaced()
                 .starts_after(&["Controller"])
                 .when_ready(),
             RoleDefinition::new("Step")
                 .in_list("steps", "name")
+                .replicas_field("tasks")
+                .template_from("launcher")
                 .ports(&[])
                 .without_services()
                 .starts_after(&["Controller"])
@@ -91,9 +122,13 @@ impl TrainingJob for StepJob {
         let partitions = self.spec.partitions.iter();
         let steps = self.spec.steps.iter();
         RoleSpecs::default()
+            .one("Database", self.spec.database.as_ref())
             .one("Controller", Some(&self.spec.controller))
-            .named("Partition", partitions.map(|of| (&*of.name, Some(&of.spec))))
-            .named("Step", steps.map(|of| (&*of.name, Some(&of.spec))))
+            .numbered(
+                "Partition",
+                partitions.map(|of| (&*of.name, of.nodes, Some(&of.spec))),
+            )
+            .templated("Step", &self.spec.launcher, steps.map(|of| (&*of.name, of.tasks)))
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -104,13 +139,29 @@ impl TrainingJob for StepJob {
         self.status.as_ref()
     }
 
-    fn env(&self, topology: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         let controller = topology.role("Controller").map(|role| role.host(0));
-        vec![variable("CONTROLLER", controller.unwrap_or_default())]
+        let step = replica.role.index.filter(|_| replica.role.class() == "Step");
+        let step = step.and_then(|index| self.spec.steps.get(index));
+        let program = step.map(|step| variable("PROGRAM", step.program.clone()));
+        let controller = variable("CONTROLLER", controller.unwrap_or_default());
+        [controller].into_iter().chain(program).collect()
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         replicas.decided_by(&["Step"])
+    }
+
+    /// The key that all processes share, and the volume of the database.
+    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+        let key = KEY.object(format!("{}-key", topology.job), json!({"type": "Opaque"}));
+        let key = key.with_random(32, |bytes| json!({"data": {"key": ByteString(bytes.to_vec())}}));
+        let claim = json!({"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }});
+        let claim = CLAIM.object(format!("{}-state", topology.job), claim);
+        let has_database = topology.role("Database").is_some();
+        [key].into_iter().chain(has_database.then_some(claim)).collect()
     }
 
     fn on_failure(&self, _: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {

@@ -271,6 +271,45 @@ fn contradictory_declarations_are_errors_of_the_definition() {
             )
         ),
         wrong!(
+            MountedNowhere,
+            RIGHT.roles("replicaSpecs", WORKERS).objects(
+                const {
+                    &[
+                        ObjectDefinition::new(ObjectKind::new("", "v1", "Secret", "secrets"))
+                            .mounted_at("key", "/etc/key")
+                            .mounted_in(&["Haed"]),
+                    ]
+                }
+            )
+        ),
+        wrong!(
+            OrderOfAMap,
+            RIGHT.roles(
+                "replicaSpecs",
+                const { &[RoleDefinition::new("Worker").in_order()] }
+            )
+        ),
+        wrong!(
+            NoNumber,
+            RIGHT.roles_in_fields(
+                const {
+                    &[RoleDefinition::new("Worker")
+                        .in_map("replicaSpecs")
+                        .replicas_field("nodes")]
+                }
+            )
+        ),
+        wrong!(
+            NoTemplate,
+            RIGHT.roles_in_fields(
+                const {
+                    &[RoleDefinition::new("Worker")
+                        .in_map("replicaSpecs")
+                        .template_from("launcher")]
+                }
+            )
+        ),
+        wrong!(
             NumberedService,
             RIGHT.roles(
                 "replicaSpecs",
@@ -308,7 +347,11 @@ fn contradictory_declarations_are_errors_of_the_definition() {
         "WrongJob: the replica specs in spec.workers must have the field \"template\"; make them api::ReplicaSpec, or give them its fields",
         "WrongJob: field \"replicaSpecs\" of role Worker must be its own; give each role a field of its own, or declare one class of roles",
         "WrongJob: must have a field for the roles without a field of their own, and only for these; declare roles with Framework::roles, or all of them with fields of their own with Framework::roles_in_fields",
-        "WrongJob: Service \"config\" cannot be mounted at \"/etc/config\"; mount a ConfigMap or a Secret, with a name of lower-case letters, digits and '-', at an absolute path",
+        "WrongJob: Service \"config\" cannot be mounted at \"/etc/config\"; mount a ConfigMap, a Secret or a PersistentVolumeClaim, with a name of lower-case letters, digits and '-', at an absolute path",
+        "WrongJob: Secret \"key\" is mounted in Haed, which is not a role; pass names of roles to ObjectDefinition::mounted_in",
+        "WrongJob: role Worker is in order, but its roles are no list; declare the roles with RoleDefinition::in_list, or use RoleDefinition::starts_after",
+        "WrongJob: the entries of spec.replicaSpecs must have the field \"nodes\", the number of replicas; pass the field's name as in YAML to RoleDefinition::replicas_field",
+        "WrongJob: spec.launcher must be the pod template of the roles Worker; pass the name of a field of type PodTemplateSpec to RoleDefinition::template_from, for a list or map of roles",
         "WrongJob: service \"worker-0\" of role Head must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
         "WrongJob: service \"all\" of role Worker must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
         "WrongJob: key prefix \"apps.k8s.io\" must be a DNS name outside of kubernetes.io and k8s.io; pass a domain such as \"farm.example.com\" to Framework::key_prefix",

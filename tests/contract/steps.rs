@@ -1,10 +1,48 @@
 //! Tests of a kind whose steps run one after the other, and that answers failures itself.
 
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::json;
 use training_job::api::{MAX_RESTARTS_IN_WINDOW, RestartScope};
+use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Settings, render, validate};
 use training_job_testbed::step_job::{AGAIN, LOST_CONTROLLER};
 use training_job_testbed::{PlanHarness, StepJob};
+use training_job_testing::check_definition;
 
 const JOB: &str = include_str!("steps/jobs/good.yaml");
+
+#[test]
+fn the_definition_has_the_messages_of_validation() {
+    let uncovered = check_definition::<StepJob>(env!("CARGO_MANIFEST_DIR"), "tests/contract/steps/jobs");
+    assert_eq!(uncovered, [""; 0]);
+}
+
+/// Errors of the shared template and of the numbers of replicas name the fields that users wrote.
+#[test]
+fn errors_have_the_paths_of_the_job() {
+    let documents = kube_manifest::parse(include_str!("steps/jobs/bad.yaml")).unwrap();
+    let errors = documents.iter().map(|document| {
+        let job: StepJob = serde_json::from_value(document.to_json()).unwrap();
+        let errors = validate(&job, &Settings::default()).unwrap_err();
+        format!("{}\n{errors}\n", job.metadata.name.unwrap())
+    });
+    insta::assert_snapshot!(errors.collect::<String>(), @r#"
+    numbers
+    spec.partitions[0].nodes: must be at least 0 (is -1)
+    spec.partitions[1].nodes: must be at most 10000 (is 20000)
+    spec.steps[0].tasks: must be at least 0 (is -2)
+    launcher
+    spec.launcher.spec.containers: must have a container named "steps"; name the container that runs the training "steps"
+    image
+    spec.launcher.spec.containers[0].image: must be set; name the image to run
+    empty
+    spec.launcher.spec.containers: must have a container; add one named "steps"
+    twice
+    spec.steps[0].name: duplicate role train (case is ignored); keep one of them
+    spec.steps[1].name: must be a valid name of a role (is Train); use lower-case letters, digits and '-', starting with a letter
+    "#);
+}
 
 /// Returns the job with the controller, the nodes and the first step running.
 fn started() -> PlanHarness<StepJob> {
@@ -203,6 +241,86 @@ fn a_users_rule_goes_before_the_answer_of_the_kind() {
     w.pod("prepare-0").exits(AGAIN);
     w.reconcile();
     assert_eq!(w.state().last().unwrap(), "Failed");
+}
+
+/// A key that the kind declares is drawn when it is created. What somebody changes in it stays.
+#[test]
+fn an_object_that_is_created_once_is_never_patched() {
+    let mut w = started();
+    let job = w.job.clone();
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let of_objects = |object: &JobObject| {
+        (
+            object.random_bytes(),
+            object.content.clone(),
+            object.drawn(&[1, 2]).content,
+        )
+    };
+    let states = Replicas::new(&valid.topology, |_, _| ReplicaState::Pending);
+    let objects = render::objects(&valid, &states);
+    assert_eq!(
+        of_objects(&objects[0]),
+        (
+            32,
+            json!({"type": "Opaque"}),
+            json!({"type": "Opaque", "data": {"key": "AQI="}})
+        )
+    );
+    let secrets = w.objects.get_mut(&ObjectKind::of::<Secret>()).unwrap();
+    let key = Arc::make_mut(secrets.get_mut("job-key").unwrap());
+    key.content = json!({"type": "Opaque", "data": {"key": "other"}});
+    let plan = w.plan();
+    assert!(plan.is_idle(), "{plan:?}");
+    w.objects.get_mut(&ObjectKind::of::<Secret>()).unwrap().clear();
+    let plan = w.plan();
+    assert_eq!(
+        plan.create_objects
+            .iter()
+            .map(JobObject::name)
+            .collect::<Vec<_>>(),
+        ["job-key"]
+    );
+}
+
+const DATABASE: &str =
+    "database: {template: {spec: {containers: [{name: steps, image: db:1}]}}}\n  controller:";
+
+/// The claim is the database's, and all pods have the key.
+#[test]
+fn objects_are_mounted_in_the_roles_that_the_kind_names() {
+    let mut w = PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", DATABASE, 1));
+    w.reconcile().all_running();
+    let mounts = |pod: &str| -> Vec<String> {
+        let spec = w.pods[pod].spec.as_ref().unwrap();
+        let mounts = spec.containers[0].volume_mounts.iter().flatten();
+        mounts
+            .map(|mount| format!("{} {:?}", mount.mount_path, mount.read_only))
+            .collect()
+    };
+    assert_eq!(
+        mounts("job-database-0"),
+        ["/etc/key Some(true)", "/var/lib/steps None"]
+    );
+    assert_eq!(mounts("job-controller-0"), ["/etc/key Some(true)"]);
+    let spec = w.pods["job-database-0"].spec.as_ref().unwrap();
+    let mut volumes = spec.volumes.iter().flatten();
+    let claim = volumes.find_map(|volume| volume.persistent_volume_claim.as_ref());
+    assert_eq!(claim.unwrap().claim_name, "job-state");
+}
+
+#[test]
+fn a_gang_leaves_out_the_roles_that_the_kind_names() {
+    let mut w =
+        PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", DATABASE, 1)).with_gangs("volcano");
+    w.reconcile().phase("Inqueue");
+    w.reconcile().all_running();
+    w.reconcile();
+    let scheduler =
+        |w: &PlanHarness<StepJob>, pod: &str| w.pods[pod].spec.as_ref().unwrap().scheduler_name.clone();
+    assert_eq!(scheduler(&w, "job-database-0"), None);
+    assert_eq!(scheduler(&w, "job-controller-0").as_deref(), Some("volcano"));
+    assert_eq!(w.group().unwrap()["spec"]["minMember"], 1);
+    assert!(!w.event_reasons().contains(&"SetPodTemplateSchedulerName"));
 }
 
 /// A gang has the pods that run at the same time.

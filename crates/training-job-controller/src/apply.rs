@@ -16,7 +16,7 @@ use kube_follow::CallError;
 use serde::Serialize;
 use serde_json::{Value, json};
 use training_job::api::labels;
-use training_job::job::{ObjectDefinition, Topology};
+use training_job::job::{JobObject, ObjectDefinition, Topology};
 use training_job::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 
@@ -37,6 +37,14 @@ const MAX_CALLS_PER_JOB: usize = 32;
 
 /// The media types for the metadata of an object, or the whole object from a server that does not support the first.
 const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// Returns an object with its random bytes, as it is sent. They are in no other place. Without a source of randomness,
+/// which every system has, nothing is created.
+fn drawn(object: &JobObject) -> Option<JobObject> {
+    let mut bytes = vec![0; object.random_bytes()];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(object.drawn(&bytes))
+}
 
 /// Carries out the creates, patches and deletes of one job.
 pub(super) struct Applier<'a> {
@@ -86,7 +94,9 @@ impl<'a> Applier<'a> {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
             let kind = ChildKind::from(objects[0].kind);
-            let objects = objects.iter().map(|object| (object.name(), move || Some(object)));
+            let objects = objects
+                .iter()
+                .map(|object| (object.name(), move || drawn(object)));
             let made = match kind {
                 ChildKind::Pod => self.create::<PodRecord, _>(kind, objects).await,
                 ChildKind::Service => self.create::<ServiceRecord, _>(kind, objects).await,

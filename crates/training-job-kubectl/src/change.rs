@@ -327,7 +327,7 @@ pub(super) fn scaled_fields(
             );
         };
         if role.replicas != *number {
-            fields.push((format!("{}.replicas", role.field), json!(number)));
+            fields.push((role.replicas_path.clone(), json!(number)));
         }
     }
     let scaled = StoredJob::of_value(&job.kind, changed(job, fields.clone())?.0);
@@ -344,11 +344,11 @@ pub(super) fn check_numbers(job: &StoredJob, wanted: &BTreeMap<&str, u32>) -> an
     for role in job.outline.iter().flat_map(|outline| &outline.roles) {
         if let Some(number) = wanted.get(&*role.slug).filter(|number| **number != role.replicas) {
             bail!(
-                "--role {}={number}: {} derives this number from other fields, and {}.replicas has no effect; change those \
+                "--role {}={number}: {} derives this number from other fields, and {} has no effect; change those \
                  fields with: kubectl edit {} --namespace {}",
                 role.slug,
                 job.kind.name(),
-                role.field,
+                role.replicas_path,
                 job.resource_name(),
                 job.namespace()
             );

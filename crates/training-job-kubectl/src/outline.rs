@@ -37,8 +37,8 @@ pub struct RoleOutline {
     pub name: String,
     /// The name in lower case, as in labels and names.
     pub slug: String,
-    /// The path of its spec, such as `spec.mxReplicaSpecs.Worker`.
-    pub(crate) field: String,
+    /// The path of the number of replicas, such as `spec.mxReplicaSpecs.Worker.replicas`.
+    pub(crate) replicas_path: String,
     pub replicas: u32,
     pub(crate) names: ReplicaNames,
     pub(crate) restart_policy: String,
@@ -70,7 +70,7 @@ pub fn outline(kind: &Kind, object: &Value) -> (JobStatus, Result<Outline, Field
             .map(|role| RoleOutline {
                 name: role.name().to_owned(),
                 slug: role.slug.clone(),
-                field: role.field.clone(),
+                replicas_path: role.replicas_path(),
                 replicas: role.replicas,
                 names: role.names.clone(),
                 restart_policy: role.restart_policy.as_str().to_owned(),

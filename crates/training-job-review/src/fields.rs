@@ -47,7 +47,11 @@ fn of_policy(policy: &Policy, fields: &mut Fields) {
 
 fn of_role(role: &Role<'_>, fields: &mut Fields) {
     let name = |field: &str| format!("{}.{field}", role.slug);
-    add(name("replicas"), &json!(role.replicas), fields);
+    add(
+        name(role.definition.replicas_field),
+        &json!(role.replicas),
+        fields,
+    );
     add(name("restartPolicy"), &json!(role.restart_policy), fields);
     let mut template = json!(role.spec.template);
     let mut spec = template["spec"].take();

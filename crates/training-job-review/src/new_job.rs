@@ -266,14 +266,19 @@ fn job(
         if needs_command(role.name) {
             container["command"] = json!(first.command);
         }
-        let mut entry = json!({"replicas": replicas, "template": {"spec": {"containers": [container]}}});
-        if has_policy {
+        let template = json!({"spec": {"containers": [container]}});
+        let mut entry = json!({role.replicas_field: replicas});
+        match role.template_from {
+            Some(field) => complete(&mut spec[field], template),
+            None => entry["template"] = template,
+        }
+        if has_policy && role.template_from.is_none() {
             entry["restartPolicy"] = json!("OnFailure");
         }
         for of_example in entries(&mut spec, kind, role) {
             complete(of_example, entry.clone());
             if *is_given {
-                of_example["replicas"] = json!(replicas);
+                of_example[role.replicas_field] = json!(replicas);
             }
         }
     }

@@ -193,7 +193,7 @@ impl TrainingJob for MPIJob {
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| {
-            if role.eq_ignore_ascii_case(WORKER) {
+            if role.is(WORKER) {
                 spec.replicas.get_or_insert(0);
             }
         })
@@ -353,12 +353,11 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    fn replica_names(&self, role: &RoleDefinition, slug: &str) -> ReplicaNames {
+    fn replica_names(&self, role: &Role<'_>) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
-        let name = format!("{job}-{slug}");
-        match role.name {
-            LAUNCHER => ReplicaNames::Single(name),
-            _ => ReplicaNames::Indexed(name),
+        match role.name() {
+            LAUNCHER => ReplicaNames::Single(format!("{job}-{}", role.slug)),
+            _ => role.names.clone(),
         }
     }
 
@@ -371,7 +370,8 @@ impl TrainingJob for MPIJob {
         .into()
     }
 
-    fn framework_container(&self, _: &RoleDefinition, containers: &[Container]) -> Option<usize> {
+    fn framework_container(&self, role: &Role<'_>) -> Option<usize> {
+        let containers = role.containers();
         let named = |name: &str| containers.iter().position(|container| container.name == name);
         let main = self
             .main_container()

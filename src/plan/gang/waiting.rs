@@ -22,7 +22,7 @@ const MAX_SCHEDULER_DELAY: SignedDuration = SignedDuration::from_secs(10);
 /// Returns true if the notice about the group covers this reason of a waiting pod. A scheduler with coscheduling
 /// first reports of each pod only that the others are missing.
 pub(in crate::plan) fn speaks_for(scheduler: Option<&GangScheduler>, role: &Role<'_>, reason: &str) -> bool {
-    let is_member = |scheduler: &GangScheduler| scheduler.binds(role.template().spec.as_ref());
+    let is_member = |scheduler: &GangScheduler| scheduler.binds(role);
     match scheduler {
         Some(scheduler @ GangScheduler::Coscheduling(_)) => reason == UNSCHEDULABLE && is_member(scheduler),
         _ => false,
@@ -36,7 +36,7 @@ pub(in crate::plan) fn notices(facts: &Facts<'_>, survey: &Survey<'_>) -> Plan {
         return without_gangs(facts);
     };
     let mut roles = topology.roles.iter().filter(|role| role.replicas > 0);
-    let is_foreign = |role: &Role<'_>| !scheduler.binds(role.template().spec.as_ref());
+    let is_foreign = |role: &Role<'_>| role.definition.in_gang && !scheduler.binds(role);
     let mut plan = Plan::default();
     if roles.any(is_foreign) && survey.is_starting() {
         let why =
@@ -118,7 +118,7 @@ fn has_no_nodes(
     now: Timestamp,
 ) -> Plan {
     let roles = survey.roles.iter();
-    let members = roles.filter(|r| scheduler.binds(r.role.template().spec.as_ref()));
+    let members = roles.filter(|r| scheduler.binds(r.role));
     let pods = members.flat_map(|r| &r.replicas).filter_map(|r| r.pod);
     let pods: Vec<_> = pods.filter(|pod| !pod.deleting && !pod.is_terminal()).collect();
     let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());

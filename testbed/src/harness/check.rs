@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use training_job::TrainingJob;
 use training_job::api::labels;
 use training_job::plan::{ChildKind, Plan};
 use training_job::validate::validate_any;
-use training_job::TrainingJob;
 
 use super::{PlanHarness, is_leaving};
 

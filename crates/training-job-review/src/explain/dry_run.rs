@@ -13,7 +13,9 @@ use training_job::plan::observed::{ContainerRecord, Disruption, Observed, Phase,
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
 use training_job::validate::{Policy, other_manager, validate_any};
-use training_job::{Cause, FieldErrors, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob};
+use training_job::{
+    Cause, FieldErrors, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
+};
 
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
@@ -156,7 +158,10 @@ pub(crate) fn timeline(
 /// Returns the rule of each role that waits for others.
 fn start_order(job: &ValidJob<'_>) -> Vec<String> {
     let rule = |role: &Role<'_>| {
-        let first = job.waits_for(role).into_iter().filter(|(first, _)| first.replicas > 0);
+        let first = job
+            .waits_for(role)
+            .into_iter()
+            .filter(|(first, _)| first.replicas > 0);
         let mut first: Vec<_> = first.collect();
         if role.definition.in_order {
             // The earlier ones of the list have succeeded before the last of them.
@@ -417,7 +422,10 @@ impl<'a> DryRun<'a> {
         let (old, new) = (&before.recovery, &after.recovery);
         let is_own = new.retries != old.retries;
         let is_uncounted = new.uncounted != old.uncounted;
-        let restarted = new.roles.iter().filter(|(role, count)| old.roles.get(*role) != Some(count));
+        let restarted = new
+            .roles
+            .iter()
+            .filter(|(role, count)| old.roles.get(*role) != Some(count));
         let restarted: Vec<_> = restarted.map(|(role, _)| role.to_lowercase()).collect();
         let scope = if new.job > old.job {
             "the whole job".to_owned()

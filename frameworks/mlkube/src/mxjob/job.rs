@@ -142,8 +142,8 @@ impl TrainingJob for MxJob {
         replica::is_retryable(exit_code, reason)
     }
 
-    fn replica_names(&self, role: &RoleDefinition, _: &str) -> ReplicaNames {
-        replica::names(self.metadata.name.as_deref(), role, &self.runtime_id())
+    fn replica_names(&self, role: &Role<'_>) -> ReplicaNames {
+        replica::names(self.metadata.name.as_deref(), role.definition, &self.runtime_id())
     }
 
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
