@@ -33,7 +33,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
-use crate::job::rule::list;
+use crate::job::rule::{RulePlace, list};
 use crate::job::{Kind, RoleSource, Rule, TrainingJob};
 
 /// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job
@@ -109,6 +109,10 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
     if !framework.names_replicas {
         role_fields::on_name_lengths(root, framework);
     }
+    let rules = kind.checks().iter().filter_map(|check| check.rule(framework));
+    for rule in rules.filter(|rule| rule.place == RulePlace::Object) {
+        add(root, rule);
+    }
     let Some(spec) = property(root, "spec") else {
         return Ok(());
     };
@@ -134,10 +138,11 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
         }
     };
     for rule in kind.checks().iter().filter_map(|check| check.rule(framework)) {
-        match rule.entries {
+        match rule.place {
             // As in validation, which calls the hooks only for jobs with valid roles.
-            None => add(spec, rule.unless(&no_replica)),
-            Some(field) => add(check::entries_of(spec, field)?, rule),
+            RulePlace::Spec => add(spec, rule.unless(&no_replica)),
+            RulePlace::Entries(field) => add(check::entries_of(spec, field)?, rule),
+            RulePlace::Object => {}
         }
     }
     keep_layout(spec);

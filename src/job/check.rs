@@ -52,6 +52,11 @@ enum Test<J> {
         cel: String,
         holds: fn(&J, &Topology<'_>) -> bool,
     },
+    Job {
+        path: &'static str,
+        cel: String,
+        holds: fn(&J, &Topology<'_>) -> bool,
+    },
     Entries {
         list: &'static str,
         field: String,
@@ -123,6 +128,34 @@ impl<J> Check<J> {
         Self::new(test, problem.into(), remedy.into())
     }
 
+    /// Requires that `holds` is true, for a rule on the name of the job, or on the name and the spec. `path` is the field that
+    /// the error names, such as `metadata.name`. `cel` is the same condition in CEL, with the object as `self`: it has
+    /// `self.metadata.name` and `self.spec`, and no labels or annotations. The API server checks it when a job is created,
+    /// and not when one is changed, because the status of an older job must stay writable.
+    ///
+    /// ```
+    /// # struct FarmJob { spec: FarmSpec }
+    /// # struct FarmSpec { queue: String }
+    /// use training_job::Check;
+    ///
+    /// fn check() -> Check<FarmJob> {
+    ///     let cel = "self.metadata.name.size() + self.spec.queue.size() <= 40";
+    ///     Check::job("metadata.name", "must be short, with the queue", "shorten it", cel, |job, topology| {
+    ///         topology.job.len() + job.spec.queue.len() <= 40
+    ///     })
+    /// }
+    /// ```
+    pub fn job(
+        path: &'static str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+        cel: impl Into<String>,
+        holds: fn(&J, &Topology<'_>) -> bool,
+    ) -> Self {
+        let cel = cel.into();
+        Self::new(Test::Job { path, cel, holds }, problem.into(), remedy.into())
+    }
+
     /// Requires that each entry of the list `spec.<list>` holds. `hold` returns a value for each entry, in the order of the
     /// list. The error names the field `field` of an entry that does not hold. `cel` is the condition of one entry, with
     /// the entry as `self`. The list needs a bound on its size, or the CEL costs too much.
@@ -153,7 +186,7 @@ impl<J> Check<J> {
     }
 
     /// Restricts the check to jobs for which `applies` is true. `cel` is the same condition in CEL, with the spec as
-    /// `self`. For [`each`](Self::each), the API server then does not make the check.
+    /// `self`; with the object as `self` for [`job`](Self::job). For [`each`](Self::each), the API server then does not make the check.
     #[must_use]
     pub fn when(mut self, applies: fn(&J) -> bool, cel: impl Into<String>) -> Self {
         self.condition = Some(Condition {
@@ -195,6 +228,11 @@ impl<J: TrainingJob> AnyCheck for Check<J> {
                     add(format!("spec.{field}"));
                 }
             }
+            Test::Job { path, holds, .. } => {
+                if !holds(job, topology) {
+                    add((*path).to_owned());
+                }
+            }
             Test::Entries {
                 list, field, hold, ..
             } => {
@@ -223,6 +261,7 @@ impl<J: TrainingJob> AnyCheck for Check<J> {
                 }
             }
             Test::Field { field, cel, .. } => Rule::new(unless(cel.clone()), message).at(field),
+            Test::Job { path, cel, .. } => Rule::new(unless(cel.clone()), message).at(path).of_new_objects(),
             Test::Entries { list, field, cel, .. } => match condition {
                 None => Rule::new(cel.clone(), message).each(list).at(field),
                 Some(_) => return None,

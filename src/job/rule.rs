@@ -14,9 +14,18 @@ pub struct Rule {
     /// A CEL list of the values for `%s` and `%d` in the message.
     values: Option<String>,
     field: Option<String>,
-    /// The list or map whose entries have the rule; unset for a rule on the spec.
-    pub(crate) entries: Option<&'static str>,
+    pub(crate) place: RulePlace,
     optional_old_self: bool,
+}
+
+/// What `self` is in a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RulePlace {
+    /// The object, with `metadata.name` and `spec`.
+    Object,
+    Spec,
+    /// Each entry of this list or map in the spec.
+    Entries(&'static str),
 }
 
 impl Rule {
@@ -36,7 +45,7 @@ impl Rule {
             message: message.into(),
             values: None,
             field: None,
-            entries: None,
+            place: RulePlace::Spec,
             optional_old_self: false,
         }
     }
@@ -64,8 +73,16 @@ impl Rule {
     /// [`at`](Self::at) names a field of it.
     #[must_use]
     pub(crate) fn each(mut self, field: &'static str) -> Self {
-        self.entries = Some(field);
+        self.place = RulePlace::Entries(field);
         self
+    }
+
+    /// Applies the rule to new objects as a whole. An existing one is not checked, because its status must stay writable.
+    #[must_use]
+    pub(crate) fn of_new_objects(mut self) -> Self {
+        self.place = RulePlace::Object;
+        self.unless("oldSelf.hasValue() || !has(self.spec)")
+            .optional_old_self()
     }
 
     /// Sets a CEL expression for the value of `%s` (a string) or `%d` (an integer) in the message.

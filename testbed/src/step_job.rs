@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
-    Cause, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure, Replicas,
-    Restart, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
+    Cause, Check, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure,
+    Replicas, Restart, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 /// A batch system for the steps of one job.
@@ -162,6 +162,22 @@ impl TrainingJob for StepJob {
         let claim = CLAIM.object(format!("{}-state", topology.job), claim);
         let has_database = topology.role("Database").is_some();
         [key].into_iter().chain(has_database.then_some(claim)).collect()
+    }
+
+    /// Step programs have the names of their job and their step as a path of at most 40 characters.
+    fn checks() -> Vec<Check<Self>> {
+        let cel = "self.spec.steps.all(k, self.metadata.name.size() + k.name.size() <= 40)";
+        let check: Check<Self> = Check::job(
+            "metadata.name",
+            "must have at most 40 characters together with the longest name of a step",
+            "shorten it",
+            cel,
+            |job, topology| {
+                let mut steps = job.spec.steps.iter();
+                steps.all(|step| topology.job.len() + step.name.len() <= 40)
+            },
+        );
+        vec![check]
     }
 
     fn on_failure(&self, _: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {

@@ -41,6 +41,8 @@ fn errors_have_the_paths_of_the_job() {
     twice
     spec.steps[0].name: duplicate role train (case is ignored); keep one of them
     spec.steps[1].name: must be a valid name of a role (is Train); use lower-case letters, digits and '-', starting with a letter
+    a-name-that-leaves-no-room-for-steps
+    metadata.name: must have at most 40 characters together with the longest name of a step; shorten it
     "#);
 }
 
