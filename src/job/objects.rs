@@ -57,6 +57,7 @@ impl ObjectKind {
             },
             content,
             random: None,
+            original: None,
         }
     }
 
@@ -238,11 +239,13 @@ pub struct JobObject {
     /// The fields other than `apiVersion`, `kind` and `metadata`: `data`, `spec`, `rules`.
     pub content: Value,
     random: Option<RandomContent>,
+    original: Option<String>,
 }
 
 impl PartialEq for JobObject {
     fn eq(&self, other: &Self) -> bool {
-        (self.kind, &self.metadata, &self.content) == (other.kind, &other.metadata, &other.content)
+        (self.kind, &self.metadata, &self.content, &self.original)
+            == (other.kind, &other.metadata, &other.content, &other.original)
     }
 }
 
@@ -271,6 +274,43 @@ impl JobObject {
     pub fn with_random(mut self, bytes: usize, content: fn(&[u8]) -> Value) -> Self {
         self.random = Some(RandomContent { bytes, content });
         self
+    }
+
+    /// Gives the object the content that the object `name` of the same kind and namespace has when this one is created, such
+    /// as settings of a team that a job refers to. Its later changes have no effect on the job. While it does not exist, the
+    /// job waits, with an event and the reason `FailedCreate<kind>`. Reviews and snapshots do not show the content. The
+    /// definition of the kind must be [created once](ObjectDefinition::created_once).
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use serde_json::json;
+    /// use training_job::{JobObject, ObjectKind};
+    ///
+    /// fn settings(job: &str, name: &str) -> JobObject {
+    ///     ObjectKind::of::<ConfigMap>().object(format!("{job}-settings"), json!({})).copied_from(name)
+    /// }
+    /// assert_eq!(settings("primes", "team").original(), Some("team"));
+    /// ```
+    #[must_use]
+    pub fn copied_from(mut self, name: impl Into<String>) -> Self {
+        self.original = Some(name.into());
+        self
+    }
+
+    /// Returns the name of the object that this one is a copy of, if it is one.
+    pub fn original(&self) -> Option<&str> {
+        self.original.as_deref()
+    }
+
+    /// Returns the object to create, with the fields of its original. Those that only its owner decides about are left out.
+    pub fn copy_of(&self, original: &Value) -> Self {
+        let mut object = self.clone();
+        let fields = original.as_object().into_iter().flatten();
+        let fields = fields.filter(|(name, _)| !["immutable", "status"].contains(&name.as_str()));
+        if let Value::Object(content) = &mut object.content {
+            content.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        object
     }
 
     /// Returns the number of random bytes that [`drawn`](Self::drawn) needs.

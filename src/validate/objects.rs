@@ -42,6 +42,12 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
                 format!("the job's {title} has the name of a replica"),
                 "rename the job",
             );
+        } else if object.original().is_some() && !is_created_once(job, &object) {
+            errors.push(
+                "spec",
+                format!("the job's {title} must not be a copy"),
+                "this is a mistake in the operator: declare its kind with ObjectDefinition::created_once",
+            );
         } else if object.random_bytes() > 0 && !may_be_random(job, &object) {
             errors.push(
                 "spec",
@@ -91,10 +97,13 @@ fn check_mounts(
 
 /// Returns true if an object may have random bytes: a Secret that is never changed.
 fn may_be_random(job: &dyn AnyJob, object: &JobObject) -> bool {
+    let is_secret = object.kind == ObjectKind::of::<Secret>();
+    is_secret && object.random_bytes() <= JobObject::MAX_RANDOM_BYTES && is_created_once(job, object)
+}
+
+fn is_created_once(job: &dyn AnyJob, object: &JobObject) -> bool {
     let mut definitions = job.framework().objects.iter();
-    object.kind == ObjectKind::of::<Secret>()
-        && object.random_bytes() <= JobObject::MAX_RANDOM_BYTES
-        && definitions.any(|d| d.kind == object.kind && d.created_once)
+    definitions.any(|d| d.kind == object.kind && d.created_once)
 }
 
 /// Returns true if an object has the kind and name of a replica's pod or service.

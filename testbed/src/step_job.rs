@@ -2,7 +2,7 @@
 //! run one after the other.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{EnvVar, PersistentVolumeClaim, PodTemplateSpec, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, PersistentVolumeClaim, PodTemplateSpec, Secret};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub struct StepJobSpec {
     #[serde(default)]
     #[schemars(length(max = 8))]
     pub partitions: Vec<Partition>,
+    /// The ConfigMap with the settings of the team, if any.
+    pub settings: Option<String>,
     /// The pod of each step.
     pub launcher: PodTemplateSpec,
     /// The programs, in order.
@@ -69,6 +71,7 @@ pub struct Step {
 }
 
 const KEY: ObjectKind = ObjectKind::of::<Secret>();
+const SETTINGS: ObjectKind = ObjectKind::of::<ConfigMap>();
 const CLAIM: ObjectKind = ObjectKind::of::<PersistentVolumeClaim>();
 
 /// The exit code with which a step asks for another turn.
@@ -85,6 +88,7 @@ impl TrainingJob for StepJob {
             ObjectDefinition::new(KEY)
                 .created_once()
                 .mounted_at("key", "/etc/key"),
+            ObjectDefinition::new(SETTINGS).created_once(),
             ObjectDefinition::new(CLAIM)
                 .created_once()
                 .mounted_at("state", "/var/lib/steps")
@@ -152,7 +156,7 @@ impl TrainingJob for StepJob {
         replicas.decided_by(&["Step"])
     }
 
-    /// The key that all processes share, and the volume of the database.
+    /// The key that all processes share, the settings of the team as they are at the start, and the volume of the database.
     fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
         let key = KEY.object(format!("{}-key", topology.job), json!({"type": "Opaque"}));
         let key = key.with_random(32, |bytes| json!({"data": {"key": ByteString(bytes.to_vec())}}));
@@ -161,7 +165,12 @@ impl TrainingJob for StepJob {
         }});
         let claim = CLAIM.object(format!("{}-state", topology.job), claim);
         let has_database = topology.role("Database").is_some();
-        [key].into_iter().chain(has_database.then_some(claim)).collect()
+        let settings = self.spec.settings.iter().map(|name| {
+            let copy = SETTINGS.object(format!("{}-settings", topology.job), json!({}));
+            copy.copied_from(name)
+        });
+        let claim = has_database.then_some(claim);
+        [key].into_iter().chain(settings).chain(claim).collect()
     }
 
     /// Step programs have the names of their job and their step as a path of at most 40 characters.

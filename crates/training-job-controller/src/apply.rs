@@ -1,6 +1,7 @@
 //! Step 4: carries out the creates, patches and deletes of a plan.
 
 use parking_lot::MutexGuard;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,14 +95,15 @@ impl<'a> Applier<'a> {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
             let kind = ChildKind::from(objects[0].kind);
-            let objects = objects
-                .iter()
-                .map(|object| (object.name(), move || drawn(object)));
-            let made = match kind {
+            let (objects, without_original) = self.copied(kind, objects).await;
+            let objects = objects.iter();
+            let objects = objects.map(|object| (object.name(), move || drawn(object)));
+            let mut made = match kind {
                 ChildKind::Pod => self.create::<PodRecord, _>(kind, objects).await,
                 ChildKind::Service => self.create::<ServiceRecord, _>(kind, objects).await,
                 ChildKind::Object(_) => self.create::<ObjectRecord, _>(kind, objects).await,
             };
+            made.extend(without_original);
             applied.add_created(kind, made);
         }
         let is_optional = |failed: &ApplyFailure| {
@@ -154,6 +156,34 @@ impl<'a> Applier<'a> {
             applied.add(Action::Delete, kind, deleted);
         }
         applied
+    }
+
+    /// Returns the objects to create, those that are copies with the content of their originals. Also returns the failures
+    /// of those whose originals cannot be read.
+    async fn copied<'o>(
+        &self,
+        kind: ChildKind,
+        objects: &'o [JobObject],
+    ) -> (Vec<Cow<'o, JobObject>>, Vec<CallResult<CreateOutcome>>) {
+        let (mut all, mut failed) = (Vec::new(), Vec::new());
+        for object in objects {
+            let Some(original) = object.original() else {
+                all.push(Cow::Borrowed(object));
+                continue;
+            };
+            let api = self.api::<ObjectRecord>(kind);
+            match self.call(0, api.get(original)).await {
+                Ok(original) => all.push(Cow::Owned(object.copy_of(&original.record().content))),
+                Err(error) => {
+                    let problem = match Answer::from(&error) {
+                        Answer::NotFound => ApplyError::NoOriginal(object.kind.kind, original.to_owned()),
+                        _ => error.into(),
+                    };
+                    failed.push(Err((object.name().to_owned(), problem)));
+                }
+            }
+        }
+        (all, failed)
     }
 
     fn api<C: Child>(&self, kind: ChildKind) -> Api<PartialChild<C>> {

@@ -118,6 +118,9 @@ pub(super) enum ApplyError {
     /// The predecessor of that name is not gone yet.
     #[error("an object of that name is still being deleted")]
     StillThere,
+    /// The object is a copy of one that does not exist.
+    #[error("it is a copy of {0} {1}, which does not exist; create that, and the job goes on")]
+    NoOriginal(&'static str, String),
     /// The child was patched, but the stored object lacks the change.
     #[error(
         "the API server accepted the change but stored something else; look for an admission webhook or policy that \
@@ -148,7 +151,7 @@ impl ApplyFailure {
     /// that is overloaded or does not respond refuses nothing, nor does one in which a deletion is overtaken.
     pub(super) fn is_refused(&self) -> bool {
         let is_refused = match &self.problem {
-            ApplyError::NameTaken(_) | ApplyError::NotKept => true,
+            ApplyError::NameTaken(_) | ApplyError::NotKept | ApplyError::NoOriginal(..) => true,
             ApplyError::Call(error) => match Answer::from(error) {
                 Answer::Unknown => false,
                 Answer::Conflict => self.action == Action::Create,
@@ -202,6 +205,7 @@ impl ApplyError {
     pub(super) fn error_reason(&self) -> ErrorReason {
         match self {
             Self::NameTaken(_) => ErrorReason::NameTaken,
+            Self::NoOriginal(..) => ErrorReason::Invalid,
             Self::StillThere | Self::NotCached | Self::NotTried => ErrorReason::Conflict,
             Self::NotKept => ErrorReason::NotStored,
             Self::Call(error) => Answer::from(error).error_reason(),
@@ -211,7 +215,7 @@ impl ApplyError {
     /// Returns true if the child is refused for its own name or content, which lasts until the cause is fixed.
     pub(super) fn refuses_child(&self) -> bool {
         match self {
-            Self::NameTaken(_) | Self::NotKept => true,
+            Self::NameTaken(_) | Self::NotKept | Self::NoOriginal(..) => true,
             Self::Call(error) => Answer::from(error).refuses_child(),
             Self::StillThere | Self::NotCached | Self::NotTried => false,
         }

@@ -383,3 +383,60 @@ async fn an_object_is_dangling_only_if_another_owner_has_the_name_that_it_refers
         assert_eq!(server.requests(), wanted, "{case}");
     }
 }
+
+/// The bytes are only in the request, and each creation has others.
+#[tokio::test]
+async fn random_bytes_are_drawn_for_each_creation() {
+    let secret = ObjectKind::new("", "v1", "Secret", "secrets").object("made", json!({"type": "Opaque"}));
+    let secret = secret.with_random(32, |bytes| json!({"data": {"key": bytes}}));
+    let plan = Plan {
+        create_objects: vec![secret],
+        ..Plan::default()
+    };
+    assert!(!format!("{plan:?}").contains("\"key\""));
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let server = Server::new(|_, _| (201, stored("u", |_| {})));
+        server.apply(&plan).await;
+        keys.push(server.requests.lock()[0].1["data"]["key"].clone());
+    }
+    assert_eq!(keys[0].as_array().map(Vec::len), Some(32));
+    assert_ne!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn a_copy_has_the_content_of_its_original_or_waits_for_it() {
+    let copy = CONFIG.object("made", json!({})).copied_from("team");
+    let plan = Plan {
+        create_objects: vec![copy],
+        ..Plan::default()
+    };
+    let server = Server::new(|method, _| match method {
+        "GET" => (
+            200,
+            json!({"kind": "ConfigMap", "immutable": true, "data": {"a": "1"}, "metadata": {"name": "team", "uid": "t"}}),
+        ),
+        _ => (201, stored("u", |_| {})),
+    });
+    let applied = server.apply(&plan).await;
+    assert!(applied.failures.is_empty(), "{applied:?}");
+    assert_eq!(server.requests(), ["GET configmaps/team", "POST configmaps"]);
+    let sent = server.requests.lock()[1].1.clone();
+    assert_eq!(sent["data"], json!({"a": "1"}));
+    assert_eq!(
+        (&sent["immutable"], &sent["metadata"]["name"]),
+        (&Value::Null, &json!("made"))
+    );
+
+    let server = Server::new(|_, _| failure(404, "NotFound"));
+    let applied = server.apply(&plan).await;
+    assert_eq!(server.requests(), ["GET configmaps/team"]);
+    let [failed] = &applied.failures[..] else {
+        panic!("{applied:?}");
+    };
+    assert!(failed.is_refused() && failed.problem.refuses_child());
+    assert_eq!(
+        failed.problem.to_string(),
+        "it is a copy of ConfigMap team, which does not exist; create that, and the job goes on"
+    );
+}
