@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, PersistentVolumeClaim, PodTe
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
     Cause, Check, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure,
@@ -187,6 +187,10 @@ impl TrainingJob for StepJob {
             },
         );
         vec![check]
+    }
+
+    fn example() -> Value {
+        json!({"steps": [{"name": "prepare"}, {"name": "train", "tasks": 2}]})
     }
 
     fn on_failure(&self, _: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {

@@ -429,8 +429,10 @@ impl<'a> DryRun<'a> {
         let restarted: Vec<_> = restarted.map(|(role, _)| role.to_lowercase()).collect();
         let scope = if new.job > old.job {
             "the whole job".to_owned()
-        } else if restarted.len() > 1 {
-            format!("{} together", restarted.join(", "))
+        } else if let [others @ .., last] = &restarted[..]
+            && !others.is_empty()
+        {
+            format!("the group of {} and {last}", others.join(", "))
         } else if new.roles != old.roles {
             "the whole role".to_owned()
         } else if new.replicas != old.replicas {

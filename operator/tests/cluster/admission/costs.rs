@@ -6,7 +6,7 @@ use kube::api::PostParams;
 use serde_json::json;
 use training_job::{TrainingJob, admission};
 use training_job_testbed::cluster::ControlPlane;
-use training_job_testbed::{GroupJob, ListJob, ToyJob};
+use training_job_testbed::{GroupJob, ListJob, StepJob, ToyJob};
 
 // region: cheap
 const CHEAP: [&str; 4] = [
@@ -109,6 +109,7 @@ async fn the_rules_of_lists_are_cheap_enough() {
     for definition in [
         admission::definition::<ListJob>(),
         admission::definition::<GroupJob>(),
+        admission::definition::<StepJob>(),
     ] {
         assert_eq!(refused(plane, &definition.unwrap()).await, []);
     }

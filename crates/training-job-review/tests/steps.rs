@@ -1,0 +1,83 @@
+//! The rules of a job whose steps run one after the other, and whose kind answers failures itself.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use training_job::Settings;
+use training_job_review::check::Job;
+use training_job_review::explain::explain;
+use training_job_review::new_job::{self, JobArgs};
+use training_job_review::{Kind, Kinds};
+use training_job_testbed::StepJob;
+
+#[test]
+fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
+    let job = include_str!("../../../tests/contract/steps/jobs/good.yaml");
+    let job: Value = serde_saphyr::from_str(job).unwrap();
+    let job = Job::stored(Arc::new(Kind::of::<StepJob>()), &job, "job.yaml".to_owned()).unwrap();
+    let explained = explain(&job, &Settings::default()).unwrap().text();
+    insta::assert_snapshot!(explained, @r#"
+    StepJob job
+
+    Start: a Secret, then 3 services, then 7 pods in this order: job-controller-0, job-cpu-0, job-cpu-1, job-prepare-0, job-train-0, job-train-1, job-report-0.
+    Order: cpu starts when all pods of controller are ready; prepare starts when all pods of controller are ready; train starts when all pods of controller are ready and prepare has succeeded; report starts when all pods of controller are ready and train has succeeded.
+    Success: when report-0 has ended with exit code 0, regardless of the others.
+    End: running pods keep running, without their services; finished pods are kept, with their logs.
+
+    Events of a replica, and their consequences:
+
+    ROLE             EVENT                                                  CONSEQUENCE
+    any role         exit codes 1–74, 77 and above; evicted by the kubelet  only the replica restarts without limit
+    any role         exit code 75                                           only the replica restarts up to 2 times within 3600 s; after that, the job fails
+    controller, cpu  exit code 76                                           the group of controller and cpu restarts without limit
+    any role         pod deleted, drained or preempted, or its node lost    the replica gets a new pod, without limit
+    prepare          exit code 76                                           the group of controller, cpu and prepare restarts without limit
+    train            exit code 76                                           the group of controller, cpu and train restarts without limit
+    report           exit code 76                                           the group of controller, cpu and report restarts without limit
+    "#);
+}
+
+/// The template and the numbers of replicas are in the fields that the kind names.
+#[test]
+fn a_first_job_has_the_fields_of_the_kind() {
+    let kinds = Kinds::default().kind::<StepJob>();
+    let first = JobArgs {
+        workers: None,
+        name: None,
+    };
+    let command = ["run.sh".to_owned()];
+    let (text, _) = new_job::text(&kinds, "StepJob", &first, "batch:1", &command, &[]).unwrap();
+    insta::assert_snapshot!(text, @r#"
+    ---
+    # StepJob train
+    apiVersion: example.com/v1
+    kind: StepJob
+    metadata:
+      name: train
+    spec:
+      controller:
+        replicas: 1
+        restartPolicy: OnFailure
+        template:
+          spec:
+            containers:
+            - command:
+              - run.sh
+              image: batch:1
+              name: steps
+      launcher:
+        spec:
+          containers:
+          - command:
+            - run.sh
+            image: batch:1
+            name: steps
+      runPolicy:
+        backoffLimit: 3
+      steps:
+      - name: prepare
+        tasks: 2
+      - name: train
+        tasks: 2
+    "#);
+}
