@@ -10,9 +10,9 @@ use training_job_controller::process::Program;
 
 use crate::installation::OPTIONAL_KINDS;
 use crate::kinds::kinds;
-use crate::{new_kind, remote_shell, run, smoke_test};
+use crate::{remote_shell, run, smoke_test};
 use training_job_cli::help;
-use training_review::convert;
+use training_review::{convert, new_kind};
 
 /// The name of the Lease for leader election. It is the Go operator's, so that the two never reconcile jobs at the same
 /// time.

@@ -1,4 +1,5 @@
-//! The kinds of job of this project for programs that review manifests without a cluster, and `convert`.
+//! The kinds of job of this project for programs that review manifests without a cluster, `convert`, and the
+//! template for authors (`new_kind`).
 //!
 //! The program `training-review` has these commands alone. `training-operator` has them beside its own.
 
@@ -7,5 +8,6 @@ pub mod convert;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kinds;
+pub mod new_kind;
 
 pub use kinds::{FORMER_GROUPS, kinds};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use training_job_program::Program;
 use training_job_review::{Review, exit, help};
-use training_review::{convert, kinds};
+use training_review::{convert, kinds, new_kind};
 
 const HELP: &str = "\
 Examples:
@@ -18,7 +18,7 @@ Exit codes:
   1  a check found errors, stale files or differences
   2  bad YAML or usage";
 
-/// Check, preview and convert training jobs without a cluster.
+/// Check, preview and convert training jobs without a cluster, and begin a kind of your own.
 #[derive(Debug, Parser)]
 #[command(name = "training-review", version, after_help = help(HELP), arg_required_else_help = true)]
 struct Cli {
@@ -32,6 +32,8 @@ enum Command {
     Review(Review),
     /// Convert jobs of former versions and operators to the current API version.
     Convert(convert::Args),
+    /// Write the package of an operator for a new kind of job.
+    NewKind(new_kind::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,5 +44,6 @@ fn main() -> ExitCode {
     exit::code(|| match Cli::parse().command {
         Command::Review(review) => review.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
+        Command::NewKind(arguments) => new_kind::run(&arguments),
     })
 }

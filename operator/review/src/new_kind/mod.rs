@@ -1,4 +1,4 @@
-//! `training-operator new-kind`: writes the package of an operator for a new kind of job.
+//! `new-kind`: writes the package of an operator for a new kind of job.
 //!
 //! The template is `examples/add-a-framework`, with other names. So it is built and tested with each change of the library.
 
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use kube_schema::names;
-use training_job_cli::help;
-use training_job_cli::{Failure, write};
+use training_job_review::{Failure, help, write};
 
 const HELP: &str = "\
 The package has a program with all commands of an operator, a kind with a head and workers to change into yours, a job,
@@ -16,8 +15,8 @@ and tests: a story of a job's life, snapshots of what jobs get, the definition, 
 docs/authors/add-a-framework.md explains every line of it.
 
 Examples:
-  training-operator new-kind HiveJob hive-operator
-  training-operator new-kind HiveJob hive-operator --group hive.example.org
+  {program} new-kind HiveJob hive-operator
+  {program} new-kind HiveJob hive-operator --group hive.example.org
 
 Exit codes:
   0  success
@@ -26,7 +25,7 @@ Exit codes:
 /// Write the package of an operator for a new kind of job.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help(HELP))]
-pub(crate) struct Args {
+pub struct Args {
     /// The kind of job, such as HiveJob.
     #[arg(value_name = "KIND", value_parser = kind)]
     kind: Kind,
@@ -100,7 +99,11 @@ const FILES: [(&str, &str); 16] = [
 ];
 
 /// Writes the files of the package, and prints what to do with it.
-pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+/// Writes the package.
+///
+/// # Errors
+/// The directory is in use, or the files cannot be written.
+pub fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let directory = &arguments.directory;
     let failed = |path: &Path, why: &dyn std::fmt::Display| Failure::new(&path.display().to_string(), why);
     if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {

@@ -1,0 +1,1 @@
+../../../../../examples/add-a-framework/jobs/farm.py

@@ -1,1 +1,0 @@
-../../../../examples/add-a-framework/jobs/farm.py

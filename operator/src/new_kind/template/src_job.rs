@@ -1,1 +1,0 @@
-../../../../examples/add-a-framework/src/job.rs

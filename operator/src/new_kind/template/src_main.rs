@@ -1,1 +1,0 @@
-../../../../examples/add-a-framework/src/main.rs

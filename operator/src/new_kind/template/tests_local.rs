@@ -1,1 +1,0 @@
-../../../../examples/add-a-framework/tests/local.rs

@@ -1,1 +1,0 @@
-../../../../examples/add-a-framework/tests/story.rs
