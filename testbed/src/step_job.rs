@@ -74,6 +74,19 @@ const KEY: ObjectKind = ObjectKind::of::<Secret>();
 const SETTINGS: ObjectKind = ObjectKind::of::<ConfigMap>();
 const CLAIM: ObjectKind = ObjectKind::of::<PersistentVolumeClaim>();
 
+// region: once
+fn key(job: &str) -> JobObject {
+    let key = KEY.object(format!("{job}-key"), json!({"type": "Opaque"}));
+    key.with_random(32, |bytes| json!({"data": {"key": ByteString(bytes.to_vec())}}))
+}
+
+fn settings(job: &str, name: &str) -> JobObject {
+    SETTINGS
+        .object(format!("{job}-settings"), json!({}))
+        .copied_from(name)
+}
+// endregion: once
+
 /// The exit code with which a step asks for another turn.
 pub const AGAIN: i32 = 75;
 
@@ -111,6 +124,7 @@ impl TrainingJob for StepJob {
                 .always_replaced()
                 .starts_after(&["Controller"])
                 .when_ready(),
+            // region: steps
             RoleDefinition::new("Step")
                 .in_list("steps", "name")
                 .replicas_field("tasks")
@@ -120,11 +134,13 @@ impl TrainingJob for StepJob {
                 .starts_after(&["Controller"])
                 .when_ready()
                 .in_order(),
+            // endregion: steps
         ]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         let partitions = self.spec.partitions.iter();
         let steps = self.spec.steps.iter();
+        // region: lists
         RoleSpecs::default()
             .one("Database", self.spec.database.as_ref())
             .one("Controller", Some(&self.spec.controller))
@@ -133,6 +149,7 @@ impl TrainingJob for StepJob {
                 partitions.map(|of| (&*of.name, of.nodes, Some(&of.spec))),
             )
             .templated("Step", &self.spec.launcher, steps.map(|of| (&*of.name, of.tasks)))
+        // endregion: lists
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -158,19 +175,22 @@ impl TrainingJob for StepJob {
 
     /// The key that all processes share, the settings of the team as they are at the start, and the volume of the database.
     fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
-        let key = KEY.object(format!("{}-key", topology.job), json!({"type": "Opaque"}));
-        let key = key.with_random(32, |bytes| json!({"data": {"key": ByteString(bytes.to_vec())}}));
         let claim = json!({"spec": {
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
         }});
         let claim = CLAIM.object(format!("{}-state", topology.job), claim);
         let has_database = topology.role("Database").is_some();
-        let settings = self.spec.settings.iter().map(|name| {
-            let copy = SETTINGS.object(format!("{}-settings", topology.job), json!({}));
-            copy.copied_from(name)
-        });
+        let settings = self
+            .spec
+            .settings
+            .as_ref()
+            .map(|name| settings(topology.job, name));
         let claim = has_database.then_some(claim);
-        [key].into_iter().chain(settings).chain(claim).collect()
+        [key(topology.job)]
+            .into_iter()
+            .chain(settings)
+            .chain(claim)
+            .collect()
     }
 
     /// Step programs have the names of their job and their step as a path of at most 40 characters.
@@ -193,6 +213,7 @@ impl TrainingJob for StepJob {
         json!({"steps": [{"name": "prepare"}, {"name": "train", "tasks": 2}]})
     }
 
+    // region: answers
     fn on_failure(&self, _: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {
         match failure.cause {
             Cause::Exited(AGAIN) => {
@@ -203,4 +224,5 @@ impl TrainingJob for StepJob {
             _ => None,
         }
     }
+    // endregion: answers
 }
