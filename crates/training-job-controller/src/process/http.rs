@@ -4,18 +4,18 @@
 //! sends or reads slowly holds a file descriptor for that time at most, and does not block other clients.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::RawQuery;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::routing::get;
 use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -23,7 +23,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
-use tower::ServiceExt;
 
 use super::ProcessError;
 use super::exposition::{OPEN_METRICS, TEXT, accepts_open_metrics, to_text_format};
@@ -63,8 +62,11 @@ pub(super) async fn listen(flag: &'static str, address: &str) -> Result<Option<T
     listener.map(Some).map_err(wrong)
 }
 
-/// Serves a router until the process ends.
-pub(super) async fn serve(what: &'static str, listener: Option<TcpListener>, router: Router) {
+/// The pages of an endpoint: returns the response to a GET of an address, or `None` if there is no such page.
+pub(super) type Pages = Arc<dyn Fn(&Uri, &HeaderMap) -> Option<Response<String>> + Send + Sync>;
+
+/// Serves pages until the process ends.
+pub(super) async fn serve(what: &'static str, listener: Option<TcpListener>, pages: Pages) {
     let Some(listener) = listener else {
         return;
     };
@@ -73,7 +75,7 @@ pub(super) async fn serve(what: &'static str, listener: Option<TcpListener>, rou
     let mut connections = Connections::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.spawn(serve_one(stream, router.clone())),
+            Ok((stream, _)) => connections.spawn(serve_one(stream, pages.clone())),
             Err(error) => {
                 tracing::debug!(%error, "failed to accept a connection to {what}");
                 sleep(ACCEPT_PAUSE).await;
@@ -83,11 +85,12 @@ pub(super) async fn serve(what: &'static str, listener: Option<TcpListener>, rou
 }
 
 /// Serves one request on a connection. The connection is closed if the client sends or reads too slowly.
-async fn serve_one<S>(stream: S, router: Router)
+async fn serve_one<S>(stream: S, pages: Pages)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request: hyper::Request<Incoming>| router.clone().oneshot(request));
+    let service =
+        service_fn(move |request: Request<Incoming>| ready(Ok::<_, Infallible>(respond(&pages, &request))));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(MAX_HEADER_TIME)
@@ -98,6 +101,32 @@ where
         Ok(Err(error)) => tracing::debug!(%error, "failed to serve a request"),
         Err(_) => tracing::debug!("closed a connection that took too long"),
     }
+}
+
+/// Returns the page that a request is for. The server leaves out the body for HEAD.
+fn respond<B>(pages: &Pages, request: &Request<B>) -> Response<String> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "");
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
+        return response;
+    }
+    let page = pages(request.uri(), request.headers());
+    page.unwrap_or_else(|| text(StatusCode::NOT_FOUND, ""))
+}
+
+fn text(code: StatusCode, text: impl Into<String>) -> Response<String> {
+    typed(code, "text/plain; charset=utf-8", text.into())
+}
+
+fn typed(code: StatusCode, content_type: &'static str, text: String) -> Response<String> {
+    let mut response = Response::new(text);
+    *response.status_mut() = code;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 /// The open connections, oldest first. They end with the server.
@@ -145,50 +174,49 @@ impl Readiness {
 
 /// Returns the health endpoints. `/healthz` always responds 200. `/readyz` responds 503 with the reason if the process is
 /// not ready, and with `?verbose` it responds with the details.
-pub(super) fn health(readiness: impl Fn() -> Readiness + Clone + Send + Sync + 'static) -> Router {
-    let ready = move |RawQuery(query): RawQuery| {
+pub(super) fn health(readiness: impl Fn() -> Readiness + Send + Sync + 'static) -> Pages {
+    let ready = move |query: Option<&str>| {
         let readiness = readiness();
         let code = match readiness.unready {
             None => StatusCode::OK,
             Some(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         let is_verbose = query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
-        let text = match is_verbose {
-            true => readiness.verbose(),
-            false => readiness.unready.unwrap_or("ok").to_owned(),
-        };
-        async move { (code, text) }
+        match is_verbose {
+            true => text(code, readiness.verbose()),
+            false => text(code, readiness.unready.unwrap_or("ok")),
+        }
     };
-    Router::new()
-        .route("/", get(|| async { "/healthz\n/readyz\n/readyz?verbose\n" }))
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
+    Arc::new(move |address, _| match address.path() {
+        "/" => Some(text(StatusCode::OK, "/healthz\n/readyz\n/readyz?verbose\n")),
+        "/healthz" => Some(text(StatusCode::OK, "ok")),
+        "/readyz" => Some(ready(address.query())),
+        _ => None,
+    })
 }
 
 /// Returns the endpoint `/metrics`, which shows the registry in the text format that the client accepts.
-pub(super) fn metrics(registry: Arc<Registry>) -> Router {
-    let page = move |headers: HeaderMap| {
-        let mut text = String::new();
-        let accept = headers
-            .get(header::ACCEPT)
-            .and_then(|accept| accept.to_str().ok());
-        let answer = match encode(&mut text, &registry) {
+pub(super) fn metrics(registry: Registry) -> Pages {
+    let page = move |headers: &HeaderMap| {
+        let mut metrics = String::new();
+        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+        match encode(&mut metrics, &registry) {
             Ok(()) if accept.is_some_and(accepts_open_metrics) => {
-                Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text))
+                typed(StatusCode::OK, OPEN_METRICS, metrics)
             }
-            Ok(()) => Ok(([(header::CONTENT_TYPE, TEXT)], to_text_format(&text))),
-            Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
-        };
-        async move { answer }
+            Ok(()) => typed(StatusCode::OK, TEXT, to_text_format(&metrics)),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, ""),
+        }
     };
-    Router::new()
-        .route("/", get(|| async { "/metrics\n" }))
-        .route("/metrics", get(page))
+    Arc::new(move |address, headers| match address.path() {
+        "/" => Some(text(StatusCode::OK, "/metrics\n")),
+        "/metrics" => Some(page(headers)),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{ACCEPT, CONTENT_TYPE};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::sync::oneshot;
     use tokio::time::Instant;
@@ -197,11 +225,11 @@ mod tests {
 
     /// Opens a connection with a buffer of this many bytes. The task returns the time until the server ends the
     /// connection.
-    fn connect(buffer: usize, router: Router) -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
+    fn connect(buffer: usize, pages: Pages) -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
         let (client, server) = duplex(buffer);
         let begin = Instant::now();
         let served = async move {
-            serve_one(server, router).await;
+            serve_one(server, pages).await;
             begin.elapsed()
         };
         (client, tokio::spawn(served))
@@ -255,7 +283,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_cut_off() {
-        let page = Router::new().route("/", get(|| async { "x".repeat(100_000) }));
+        let page: Pages = Arc::new(|_, _| Some(text(StatusCode::OK, "x".repeat(100_000))));
         let (mut client, served) = connect(64, page);
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -291,8 +319,19 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn metrics_are_open_metrics_for_clients_that_accept_it_only() {
+    #[test]
+    fn other_paths_and_methods_are_rejected() {
+        let code = |method: Method, path: &str| {
+            let request = Request::builder().method(method).uri(path).body(()).unwrap();
+            respond(&health(Readiness::default), &request).status()
+        };
+        assert_eq!(code(Method::HEAD, "/healthz"), StatusCode::OK);
+        assert_eq!(code(Method::GET, "/healthz/"), StatusCode::NOT_FOUND);
+        assert_eq!(code(Method::POST, "/healthz"), StatusCode::METHOD_NOT_ALLOWED);
+    }
+
+    #[test]
+    fn metrics_are_open_metrics_for_clients_that_accept_it_only() {
         let types = [
             (None, "text/plain; version=0.0.4; charset=utf-8"),
             (Some("*/*"), "text/plain; version=0.0.4; charset=utf-8"),
@@ -302,15 +341,12 @@ mod tests {
             ),
         ];
         for (accept, expected) in types {
-            let mut request = hyper::Request::builder().uri("/metrics");
+            let mut request = Request::builder().uri("/metrics");
             if let Some(accept) = accept {
                 request = request.header(ACCEPT, accept);
             }
-            let request = request.body(axum::body::Body::empty()).unwrap();
-            let answer = metrics(Arc::new(Registry::default()))
-                .oneshot(request)
-                .await
-                .unwrap();
+            let request = request.body(()).unwrap();
+            let answer = respond(&metrics(Registry::default()), &request);
             assert_eq!(answer.headers()[CONTENT_TYPE], expected, "{accept:?}");
         }
     }

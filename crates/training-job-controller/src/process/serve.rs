@@ -50,11 +50,7 @@ pub(super) async fn run(flags: &Flags, kinds: &[Kind]) -> Result<(), ProcessErro
     let health_listener =
         http::listen("--health-probe-bind-address", &flags.health_probe_bind_address).await?;
     let readiness = state.clone();
-    tokio::spawn(http::serve(
-        "metrics",
-        metrics_listener,
-        http::metrics(Arc::new(registry)),
-    ));
+    tokio::spawn(http::serve("metrics", metrics_listener, http::metrics(registry)));
     tokio::spawn(http::serve(
         "health",
         health_listener,
