@@ -26,7 +26,7 @@ cd "$(dirname "$0")/.."
 listing=docs/maintainers/public-api.txt
 # The packages that authors of a kind and their programs use.
 interface="training-job training-job-program training-job-controller training-job-testing training-job-local training-job-review
- training-job-kubectl training-job-cli"
+ training-job-client training-job-kubectl training-job-cli"
 
 tool() {
     [ -x "target/tools/bin/$1" ] || cargo install --quiet --locked --root target/tools "$1@$2"

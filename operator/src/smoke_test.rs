@@ -16,8 +16,8 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use training_job_cli::cluster::{self, with_timeout};
 use training_job_cli::{Failure, Kinds, exit, help};
+use training_job_client::call_error::{explained, failure_of};
 use training_job_controller::process::ClusterFlags;
-use training_job_kubectl::call_error::{explained, failure_of};
 
 const HELP: &str = "\
 The user must be allowed to create, get, list, watch and delete jobs of the kind. `helm test` runs this

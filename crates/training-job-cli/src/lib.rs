@@ -38,9 +38,9 @@ pub use local_node::{AdjustEnv, Environment, LocalPod};
 pub use manual::Manual;
 pub use review::Review;
 pub use run::Run;
-pub use training_job_kubectl::Kubectl;
 #[doc(no_inline)]
-pub use training_job_kubectl::cluster;
+pub use training_job_client::cluster;
+pub use training_job_kubectl::Kubectl;
 #[doc(no_inline)]
 pub use training_job_review::{Failure, Kind, Unserved, check, exit, help, report, write};
 

@@ -9,17 +9,18 @@ use jiff::SignedDuration;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
+use training_job_client::Signals;
+use training_job_client::call_error::explained;
+use training_job_client::cluster::with_timeout;
 use training_job_review::report::note;
 use training_job_review::{Failure, Kinds, exit, write};
 
-use crate::cluster::with_timeout;
 use crate::connection::{Connection, connect};
 use crate::help;
 use crate::job::JobArgs;
-use crate::observe::{explained, find};
+use crate::observe::find;
 use crate::outline::Outline;
 use crate::patch::patch;
-use crate::signals::Signals;
 use crate::stored::StoredJob;
 use crate::wait::{Ended, until};
 

@@ -5,11 +5,10 @@ use std::future::ready;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use training_job_client::call_error::failure_of;
+use training_job_client::cluster;
 use training_job_controller::process::{ClusterFlags, cluster_config};
 use training_job_review::Failure;
-
-use crate::call_error::failure_of;
-use crate::cluster;
 
 /// The namespace without a kubeconfig.
 const DEFAULT_NAMESPACE: &str = "default";

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use parking_lot::Mutex;
+use training_job_client::call_error::failure_of;
 use training_job_review::Failure;
 use training_job_review::report::note;
 use training_job_story::Story;
 
-use crate::call_error::failure_of;
 use crate::story::{Catalog, Found, Listed, Wanted, find as find_story};
 use crate::target::Target;
 

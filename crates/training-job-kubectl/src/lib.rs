@@ -1,15 +1,11 @@
 //! `kubectl training`: jobs of a cluster for their users, with their stories and pages.
 //!
 //! Each view observes, derives a value, and prints it: `observe` reads a job with its pods and events, and the views are
-//! functions of what it returns. [`cluster`] makes the client that other commands of a program use as well, and [`story`]
-//! has the stories that an operator and a local run keep.
+//! functions of what it returns. [`story`] has the stories that an operator and a local run keep.
 
-pub mod call_error;
 mod change;
-pub mod cluster;
 mod complete;
 mod connection;
-pub mod duration;
 mod events;
 mod explain;
 mod history;
@@ -24,7 +20,6 @@ mod patch;
 mod plugin;
 mod replicas;
 mod report;
-mod signals;
 mod situation;
 mod status;
 mod stored;
@@ -37,12 +32,12 @@ mod wait;
 
 use jiff::SignedDuration;
 use kube::runtime::watcher;
+use training_job_client::call_error::explained;
 
 pub use connection::Connection;
 pub use observe::find;
 pub use outline::{Outline, outline};
 pub use plugin::Kubectl;
-pub use signals::Signals;
 pub use stored::StoredJob;
 
 /// Returns a help text of the plugin.
@@ -70,7 +65,7 @@ fn watch_error(error: watcher::Error, resource: &str) -> anyhow::Result<()> {
         _ => None,
     };
     match denied {
-        Some((verb, error)) => Err(observe::explained(error, verb, resource)),
+        Some((verb, error)) => Err(explained(error, verb, resource)),
         None => Ok(()),
     }
 }

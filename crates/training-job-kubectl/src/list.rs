@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use training_job_review::duration::short_time;
 use training_job_review::report::note;
 use training_job_review::table::Table;
 use training_job_review::{Failure, Kind, Kinds, write};
 
 use crate::connection::{ConnectionArgs, connect, namespace};
-use crate::duration::short_time;
 use crate::help;
 use crate::history::{self, HistoryArgs};
 use crate::observe;

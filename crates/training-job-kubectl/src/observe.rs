@@ -12,10 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-
-pub(crate) use crate::call_error::explained;
-use crate::call_error::{is_unserved, unserved};
-use crate::cluster::with_timeout;
+use training_job_client::call_error::{explained, is_unserved, unserved};
+use training_job_client::cluster::with_timeout;
 use training_job_review::{Kind, Kinds};
 
 pub(crate) use super::stored::StoredJob;

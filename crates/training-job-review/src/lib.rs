@@ -6,6 +6,7 @@
 pub mod check;
 pub mod controller_config;
 pub mod diff;
+pub mod duration;
 pub mod exit;
 pub mod explain;
 pub mod fields;

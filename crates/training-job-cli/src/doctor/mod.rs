@@ -16,11 +16,11 @@ use std::process::ExitCode;
 use anstyle::Style;
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
+use training_job_client::call_error::failure_of;
+use training_job_client::cluster;
 use training_job_controller::process::ClusterFlags;
-use training_job_kubectl::call_error::failure_of;
 
 use crate::kinds::Kinds;
-use training_job_kubectl::cluster;
 use training_job_review::help;
 use training_job_review::{Failure, exit};
 use training_job_review::{report, write};

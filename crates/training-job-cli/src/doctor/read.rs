@@ -17,8 +17,8 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
 use tokio::time::sleep;
-use training_job_kubectl::call_error::{explained, is_unserved};
-use training_job_kubectl::cluster::with_timeout;
+use training_job_client::call_error::{explained, is_unserved};
+use training_job_client::cluster::with_timeout;
 
 use super::deployments::{enabled_kinds, operator_of};
 use super::overview::{expired_since, held_leases};

@@ -17,7 +17,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use training_job::Settings;
-use training_job_kubectl::call_error::failure_of;
+use training_job_client::call_error::failure_of;
 use training_job_program::program;
 use training_job_review::render::{ReplicaName, keep_replica};
 use training_job_review::{Failure, check, exit, new_job, report};

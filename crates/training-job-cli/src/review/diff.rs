@@ -13,8 +13,8 @@ use training_job::Settings;
 use training_job::api::JobStatus;
 use training_job::api::labels::OPERATOR_NAME;
 use training_job::offline;
-use training_job_kubectl::call_error::{is_unserved, unserved};
-use training_job_kubectl::cluster::{ClusterArgs, run_with_client, with_timeout};
+use training_job_client::call_error::{is_unserved, unserved};
+use training_job_client::cluster::{ClusterArgs, run_with_client, with_timeout};
 use training_job_kubectl::outline;
 use training_job_review::check::{Job, valid_jobs};
 use training_job_review::diff::{

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use training_job_kubectl::cluster::{ClusterArgs, run_with_client};
+use training_job_client::cluster::{ClusterArgs, run_with_client};
 use training_job_kubectl::{Connection, find};
 use training_job_review::check::{Job, valid_jobs};
 use training_job_review::explain::{HELP, Options, print};

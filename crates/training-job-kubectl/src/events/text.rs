@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use training_job_review::duration::short_time;
 use training_job_review::table::Table;
 
-use crate::duration::short_time;
 use crate::job_events::event_time;
 
 pub(super) const HEADINGS: [&str; 6] = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"];

@@ -6,10 +6,10 @@ use futures::{AsyncBufReadExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
+use training_job_client::call_error::explained;
+use training_job_client::cluster::with_timeout;
 
 use super::line::{Line, Lines};
-use crate::cluster::with_timeout;
-use crate::observe::explained;
 
 /// The number of bytes after which a line is broken, so that a log without line ends fits into memory.
 const MAX_LINE: u64 = 256 * 1024;

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use training_job::api::CleanPodPolicy;
+use training_job_review::duration::short_time;
 
-use crate::duration::short_time;
 use crate::job_events::event_time;
 use crate::observe::ObservedJob;
 use crate::replicas::{ReplicaState, ReplicaView, RoleView};

@@ -3,9 +3,9 @@
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use training_job::api::{ConditionStatus, FailureRecord};
+use training_job_review::duration::short_time;
 
 use super::StatusView;
-use crate::duration::short_time;
 use crate::replicas::{ReplicaView, RoleView};
 
 /// The number of replicas of a role that are printed one by one.

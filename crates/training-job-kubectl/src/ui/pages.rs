@@ -1,9 +1,9 @@
 //! The list of jobs, and pages for errors.
 
 use maud::{DOCTYPE, Markup, html};
+use training_job_review::duration::short_time;
 
 use super::filter::Query;
-use crate::duration::short_time;
 use crate::list::JobRow;
 use crate::situation::RoleCount;
 

@@ -7,6 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, DynamicObject, LogParams};
 use tokio::task::spawn_blocking;
+use training_job_client::call_error::{explained, failure_of, is_unserved};
+use training_job_client::cluster::with_timeout;
 use training_job_review::{Kind, Kinds};
 use training_job_story::{Site, Story, site_html};
 
@@ -14,12 +16,10 @@ use super::filter::{Query, filter};
 use super::log;
 use super::pages::{self, LIST, ListPage, SCRIPT, STYLE, problem};
 use super::route::JobKey;
-use crate::call_error::{failure_of, is_unserved};
-use crate::cluster::with_timeout;
 use crate::connection::Connection;
 use crate::history::{History, Sought};
 use crate::list::{JobRow, deleted};
-use crate::observe::{StoredJob, explained, is_forbidden, list_allowed};
+use crate::observe::{StoredJob, is_forbidden, list_allowed};
 use crate::report::story_of_stored;
 use crate::story::Listed;
 

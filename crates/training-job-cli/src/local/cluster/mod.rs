@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use kubeconfig::{KubeconfigFile, default_path};
 use merge::{MergedContext, own_path};
-use training_job_kubectl::Signals;
+use training_job_client::Signals;
 use training_job_local::{DataDirectory, Jobs};
 use training_job_program::program;
 use training_job_review::controller_config::ControllerConfigArgs;

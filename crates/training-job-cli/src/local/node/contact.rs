@@ -6,8 +6,8 @@ use anyhow::bail;
 use kube::Client;
 use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
-use training_job_kubectl::Signals;
-use training_job_kubectl::call_error::text_of;
+use training_job_client::Signals;
+use training_job_client::call_error::text_of;
 
 use crate::local::pod_output::note;
 

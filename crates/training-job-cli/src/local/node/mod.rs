@@ -14,8 +14,8 @@ use kube::Client;
 use kube_schema::names::MAX_LABEL_CHARS;
 use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
+use training_job_client::{Signals, cluster};
 use training_job_controller::process::ClusterFlags;
-use training_job_kubectl::{Signals, cluster};
 use training_job_review::help;
 
 use super::pod_output::{note, print_event};

@@ -24,7 +24,7 @@ use anyhow::{Context, anyhow, bail};
 use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::time::{Instant, Interval, sleep_until};
-use training_job_kubectl::Signals;
+use training_job_client::Signals;
 use training_job_local::{Jobs, NodeConfig, Run, RunEvent};
 use training_job_program::program;
 use training_job_review::{Kind, write};

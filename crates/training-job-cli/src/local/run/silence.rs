@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use training_job_kubectl::duration::short_time;
+use training_job_review::duration::short_time;
 
 /// The time without output after which it is mentioned, and the time between two such lines.
 const SILENCE: Duration = Duration::from_secs(60);

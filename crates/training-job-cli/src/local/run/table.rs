@@ -1,7 +1,7 @@
 //! The layout of tables of replicas (pure). The live table has a line for each job, a row for each role and a row for
 //! each replica in trouble, and takes at most a third of the screen.
 
-use training_job_kubectl::duration::short_time;
+use training_job_review::duration::short_time;
 
 /// The share of the screen's rows that the live table may take.
 const SCREEN_SHARE: usize = 3;
