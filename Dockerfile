@@ -3,7 +3,7 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
-RUN cargo build --profile dist --locked --no-default-features --package training-operator
+RUN cargo build --profile dist --locked --no-default-features --features cluster --package training-operator
 
 FROM gcr.io/distroless/static:nonroot
 COPY --from=build /source/target/dist/training-operator /training-operator

@@ -4,7 +4,7 @@
 #
 #   oci/                     the image as an OCI layout
 #   training-operator.tar    the same as one file (OCI archive): docker load, podman load, ctr images import, skopeo, crane
-#   bin/ARCH/training-operator    the static program in it, which has all but the commands `local ...`
+#   bin/ARCH/training-operator    the static program in it, which has all but `local ...` and `kubectl training`
 #   programs/ARCH/training-operator    with --programs: the static program with all commands, for people's machines
 #   sbom.cdx.json            its parts with their licenses and checksums (CycloneDX)
 #   licenses.txt             the texts of these licenses; also in the image
@@ -66,7 +66,7 @@ build() {
 }
 architectures=$*
 echo "image: building the program for $architectures" >&2
-build target/image/bin --no-default-features
+build target/image/bin --no-default-features --features cluster
 if [ -n "$programs" ]; then
     echo "image: building the program with all commands" >&2
     build target/image/programs

@@ -3,14 +3,20 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use training_job_cli::{History, Install, Kinds, Manual, Review, exit};
+#[cfg(feature = "cluster")]
+use training_job_cli::History;
+#[cfg(all(feature = "local", feature = "cluster"))]
+use training_job_cli::Kubectl;
 #[cfg(feature = "local")]
-use training_job_cli::{Kubectl, Local};
+use training_job_cli::Local;
+use training_job_cli::{Install, Kinds, Manual, Review, exit};
 use training_job_controller::process::Program;
 
 use crate::installation::OPTIONAL_KINDS;
 use crate::kinds::kinds;
-use crate::{remote_shell, run, smoke_test};
+#[cfg(feature = "cluster")]
+use crate::remote_shell;
+use crate::{run, smoke_test};
 use training_job_cli::help;
 use training_review::{convert, new_kind};
 
@@ -66,6 +72,7 @@ pub(crate) enum Command {
     #[command(flatten)]
     Install(Install),
     /// Print the stories of finished jobs that an operator keeps.
+    #[cfg(feature = "cluster")]
     #[command(subcommand)]
     History(History),
     /// Run a job in a cluster, wait until it ends, and delete it.
@@ -75,6 +82,7 @@ pub(crate) enum Command {
     /// Write the package of an operator for a new kind of job.
     NewKind(new_kind::Args),
     /// Run commands in other pods; mpirun calls this in the launcher of an MPIJob.
+    #[cfg(feature = "cluster")]
     #[command(subcommand)]
     RemoteShell(remote_shell::Command),
 }
@@ -92,7 +100,7 @@ pub(crate) fn program(kinds: &Kinds) -> Program {
 /// Runs the command of the process' arguments.
 pub(crate) fn main() -> ExitCode {
     let kinds = kinds();
-    #[cfg(feature = "local")]
+    #[cfg(all(feature = "local", feature = "cluster"))]
     if Kubectl::is_called(std::env::args_os()) {
         return Kubectl::main(program(&kinds), &kinds);
     }
@@ -104,10 +112,12 @@ pub(crate) fn main() -> ExitCode {
         Command::Local(local) => local.run(&kinds),
         Command::Convert(arguments) => convert::run(&arguments, &kinds),
         Command::Install(install) => install.run(&kinds),
+        #[cfg(feature = "cluster")]
         Command::History(history) => history.run(),
         Command::SmokeTest(arguments) => smoke_test::run(&arguments, &kinds),
         Command::Manual(manual) => manual.run(Cli::command(), &kinds),
         Command::NewKind(arguments) => new_kind::run(&arguments),
+        #[cfg(feature = "cluster")]
         Command::RemoteShell(command) => remote_shell::run(&command),
     })
 }

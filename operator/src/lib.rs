@@ -10,6 +10,7 @@
 mod cli;
 mod installation;
 mod kinds;
+#[cfg(feature = "cluster")]
 mod remote_shell;
 mod run;
 mod smoke_test;

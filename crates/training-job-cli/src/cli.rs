@@ -7,7 +7,6 @@ use local_node::AdjustEnv;
 use training_job::TrainingJob;
 use training_job_program::{Program, program};
 
-use crate::history::History;
 use crate::install::Install;
 use crate::kinds::Kinds;
 
@@ -16,7 +15,8 @@ use crate::local::Local;
 use crate::manual::Manual;
 use crate::review::Review;
 use crate::run::Run;
-use training_job_kubectl::Kubectl;
+#[cfg(feature = "views")]
+use crate::{History, Kubectl};
 use training_job_review::exit;
 use training_job_review::help;
 
@@ -55,6 +55,7 @@ enum Command {
     #[command(flatten)]
     Install(Install),
     /// Print the stories of finished jobs that an operator keeps.
+    #[cfg(feature = "views")]
     #[command(subcommand)]
     History(History),
     #[command(flatten)]
@@ -99,6 +100,7 @@ impl Cli {
         let Self { program, kinds } = self;
         let version = program.version;
         let program = program.kinds(&kinds.of_operator());
+        #[cfg(feature = "views")]
         if Kubectl::is_called(std::env::args_os()) {
             return Kubectl::main(program, &kinds);
         }
@@ -115,6 +117,7 @@ impl Cli {
             #[cfg(feature = "local")]
             Command::Local(local) => local.run(&kinds),
             Command::Install(install) => install.run(&kinds),
+            #[cfg(feature = "views")]
             Command::History(history) => history.run(),
             Command::Manual(manual) => manual.run(command(), &kinds),
         })

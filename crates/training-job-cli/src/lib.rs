@@ -17,6 +17,7 @@
 
 mod cli;
 pub mod doctor;
+#[cfg(feature = "views")]
 mod history;
 mod install;
 pub mod installation;
@@ -28,6 +29,7 @@ mod review;
 mod run;
 
 pub use cli::Cli;
+#[cfg(feature = "views")]
 pub use history::History;
 pub use install::{Install, InstalledKinds};
 pub use kinds::Kinds;
@@ -40,6 +42,7 @@ pub use review::Review;
 pub use run::Run;
 #[doc(no_inline)]
 pub use training_job_client::cluster;
+#[cfg(feature = "views")]
 pub use training_job_kubectl::Kubectl;
 #[doc(no_inline)]
 pub use training_job_review::{Failure, Kind, Unserved, check, exit, help, report, write};

@@ -7,8 +7,6 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, Subcommand, ValueHint};
 use clap_complete::Shell;
-use training_job_kubectl::Kubectl;
-use training_job_program::program;
 use training_job_review::{Failure, help, write};
 
 use crate::kinds::Kinds;
@@ -159,9 +157,14 @@ fn mended_bash(script: &str, name: &str) -> String {
 
 fn man(arguments: &Man, command: Command) -> Result<ExitCode, Failure> {
     if let Some(directory) = &arguments.dir {
+        let commands = [
+            command,
+            #[cfg(feature = "views")]
+            crate::Kubectl::command(training_job_program::program().version),
+        ];
+        let mut commands = commands.into_iter();
         fs::create_dir_all(directory)
-            .and_then(|()| clap_mangen::generate_to(command, directory))
-            .and_then(|()| clap_mangen::generate_to(Kubectl::command(program().version), directory))
+            .and_then(|()| commands.try_for_each(|command| clap_mangen::generate_to(command, directory)))
             .map_err(|error| Failure::new(&directory.display().to_string(), error))?;
     } else {
         let mut page = Vec::new();

@@ -1,12 +1,17 @@
-//! The commands that need no operator. Those that can read a cluster are in this folder.
+//! The commands that need no operator. Those that can read a cluster are in this folder; without the feature `views`, they
+//! read files alone.
 
+#[cfg(feature = "views")]
 mod diff;
+#[cfg(feature = "views")]
 mod explain;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use training_job_review::{Failure, Files};
+#[cfg(not(feature = "views"))]
+use training_job_review::{diff, explain};
 
 use crate::doctor;
 use crate::kinds::Kinds;
@@ -41,6 +46,7 @@ impl Review {
 }
 
 /// Returns the help of a command that can read a cluster as well, with an example and an explanation of that.
+#[cfg(feature = "views")]
 fn with_cluster(text: &str, example: &str, explanation: &str) -> String {
     let (text, exit_codes) = text.split_once("\n\nExit codes:").unwrap_or((text, ""));
     format!("{text}\n  {{program}} {example}\n\n{explanation}\n\nExit codes:{exit_codes}")

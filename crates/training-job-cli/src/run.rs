@@ -6,6 +6,7 @@ use training_job_controller::process::{self, Flags};
 use training_job_review::controller_config::ControllerConfigArgs;
 use training_job_review::{exit, help};
 
+#[cfg(feature = "views")]
 use crate::history::HistoryArgs;
 use crate::kinds::Kinds;
 
@@ -36,6 +37,7 @@ pub struct Run {
     flags: Flags,
     #[command(flatten)]
     controller_config: ControllerConfigArgs,
+    #[cfg(feature = "views")]
     #[command(flatten)]
     history: HistoryArgs,
 }
@@ -69,6 +71,7 @@ impl Run {
                 return exit::bad_input();
             }
         }
+        #[cfg(feature = "views")]
         match self.history.keeper(kinds) {
             Ok(keeper) => flags.finished_jobs = keeper,
             Err(error) => {

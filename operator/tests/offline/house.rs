@@ -117,8 +117,8 @@ fn the_example_is_locked_to_the_same_versions() {
     }
 }
 
-/// The image contains nothing that runs jobs without a cluster, `make run` compiles nothing of local clusters, and the program
-/// for reviews has no client and no async runtime.
+/// The image contains nothing that runs jobs without a cluster, `make run` compiles nothing of local clusters, of stories and of
+/// `kubectl training`, and the program for reviews has no client and no async runtime.
 #[test]
 fn programs_with_fewer_features_need_fewer_packages() {
     let packages = |arguments: &[&str]| {
@@ -138,7 +138,12 @@ fn programs_with_fewer_features_need_fewer_packages() {
             .collect::<std::collections::BTreeSet<_>>()
     };
     let all = packages(&["training-operator"]);
-    let shipped = packages(&["training-operator", "--no-default-features"]);
+    let shipped = packages(&[
+        "training-operator",
+        "--no-default-features",
+        "--features",
+        "cluster",
+    ]);
     let local_run = packages(&[
         "training-operator",
         "--no-default-features",
@@ -156,10 +161,20 @@ fn programs_with_fewer_features_need_fewer_packages() {
         assert!(!shipped.contains(left_out), "{left_out} in the image");
     }
     for left_out in [
+        "maud",
+        "training_job_kubectl",
+        "training_job_story",
+        "tungstenite",
+    ] {
+        assert!(shipped.contains(left_out), "{left_out}: not even in the image");
+        assert!(!local_run.contains(left_out), "{left_out} in make run");
+    }
+    for left_out in [
         "hyper",
         "kube_client",
         "rustls",
         "tokio",
+        "training_job_client",
         "training_job_controller",
     ] {
         assert!(shipped.contains(left_out), "{left_out}: not even in the image");

@@ -74,7 +74,10 @@ pub(crate) enum Format {
 }
 
 /// Prints the differences between two sides.
-pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+///
+/// # Errors
+/// The settings cannot be read, or a job is invalid with them.
+pub fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     match &arguments.sides[..] {
         [old, new] => between(old, new, &arguments.options, kinds),
         _ => Err(Failure::new("diff", "two sides must be given")),

@@ -68,7 +68,11 @@ enum Format {
     Markdown,
 }
 
-pub(crate) fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
+/// Prints the rules of the jobs of files.
+///
+/// # Errors
+/// The settings cannot be read, or a job is invalid with them.
+pub fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     match valid_jobs(kinds, &arguments.files) {
         Some(jobs) => print(&jobs, &arguments.options),
         None => Ok(exit::bad_input()),

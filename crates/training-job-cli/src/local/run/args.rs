@@ -9,6 +9,7 @@ use training_job_review::help;
 use training_job_review::new_job::{JobArgs, kind_parser};
 use training_job_review::render::ReplicaName;
 
+use super::report::{self, ReportArgs};
 use crate::local::processes::ProcessArgs;
 
 const HELP: &str = "\
@@ -25,8 +26,7 @@ Examples:
   {program} local run job.yaml -e WANDB_API_KEY --mount data=./data
   {program} local run job.yaml --set spec.runPolicy.backoffLimit=0 --only worker-0
   {program} local run job.yaml --output json > result.json
-  {program} local run job.yaml --report out.html
-  {program} local run job.yaml --why
+{report}  {program} local run job.yaml --why
 
 Exit codes:
   0    all jobs Succeeded
@@ -35,7 +35,7 @@ Exit codes:
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = help(HELP))]
+#[command(after_help = help(&HELP.replace("{report}", report::EXAMPLE)))]
 pub struct Args {
     /// Job manifests: files, directories (with all *.yaml, *.yml and *.json files below them), or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "kind")]
@@ -75,10 +75,8 @@ pub struct Args {
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
 
-    /// Write the story of the job at the end, also after a failure or Ctrl-C: a page without network and script, or JSON
-    /// if the name ends in .json. With several jobs, -NAME is added to the name of each file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 
     /// Stop after this time, such as 600 (seconds), 10m or 1h30m, with exit code 1
     #[arg(long, value_name = "TIME", value_parser = time)]

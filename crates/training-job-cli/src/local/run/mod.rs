@@ -6,6 +6,10 @@ mod not_applied;
 mod output;
 mod plan;
 mod progress;
+#[cfg(feature = "views")]
+mod report;
+#[cfg(not(feature = "views"))]
+#[path = "no_report.rs"]
 mod report;
 mod result;
 mod silence;
@@ -69,9 +73,7 @@ pub(super) async fn run(
     let config = args.processes.node_config(workdir(args), &Kinds::default())?;
     let progress = Progress::new(plans, kinds);
     check_mounts(&config, &progress)?;
-    if let Some(file) = &args.report {
-        report::check_writable(file)?;
-    }
+    let report = args.report.start(kinds)?;
     let mut signals = Signals::listen()?;
     let ignored = ignored_settings(&config, &progress);
     let missing = missing_devices(&config, &progress);
@@ -86,7 +88,7 @@ pub(super) async fn run(
         output: Output::new(is_terminal, is_quiet, progress.writer_width())
             .with_differences(args.processes.why)
             .of_pods(only),
-        report: args.report.clone().map(|file| Report::new(file, kinds)),
+        report,
         progress,
         run,
         end,

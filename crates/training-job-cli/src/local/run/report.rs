@@ -19,6 +19,32 @@ use training_job_story::Recorder;
 
 use crate::kinds::Kinds;
 
+/// An example for the help of `local run`.
+pub(super) const EXAMPLE: &str = "  {program} local run job.yaml --report out.html\n";
+
+/// The flag that requests stories.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Write the story of the job at the end, also after a failure or Ctrl-C: a page without network and script, or JSON
+    /// if the name ends in .json. With several jobs, -NAME is added to the name of each file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Returns the collector of the stories, if they are wanted.
+    ///
+    /// # Errors
+    /// The file cannot be written. At the end of a long training it would be too late.
+    pub(super) fn start(&self, kinds: &Kinds) -> anyhow::Result<Option<Report>> {
+        let Some(file) = &self.report else {
+            return Ok(None);
+        };
+        check_writable(file)?;
+        Ok(Some(Report::new(file.clone(), kinds)))
+    }
+}
+
 /// The namespace and the name of an object.
 type Name = (String, String);
 
@@ -41,7 +67,7 @@ struct RecordedJob {
 }
 
 impl Report {
-    pub(super) fn new(file: PathBuf, kinds: &Kinds) -> Self {
+    fn new(file: PathBuf, kinds: &Kinds) -> Self {
         Self {
             file,
             kinds: kinds.iter().cloned().collect(),
@@ -171,8 +197,8 @@ fn keep_real_times(object: &mut Value, times: &BTreeMap<Timestamp, Timestamp>) {
 }
 
 /// # Errors
-/// The file of `--report` cannot be written. At the end of a long training it would be too late.
-pub(super) fn check_writable(file: &Path) -> anyhow::Result<()> {
+/// The file of `--report` cannot be written.
+fn check_writable(file: &Path) -> anyhow::Result<()> {
     let exists = file.exists();
     let opened = OpenOptions::new().append(true).create(true).open(file);
     opened.with_context(|| {
