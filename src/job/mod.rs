@@ -6,11 +6,11 @@
 //! |---|---|
 //! | `mod.rs` | [`TrainingJob`], the trait |
 //! | `any_job.rs`, `kind.rs`, `schemas.rs` | [`AnyJob`], [`Kind`]: a job and a kind whose Rust type is erased. The rest of the library takes these |
-//! | `framework.rs` | [`Framework`] and [`RoleDefinition`]: names, numbers and roles of a kind |
+//! | `framework.rs`, `role_definition.rs` | [`Framework`] and [`RoleDefinition`]: names, numbers and roles of a kind |
 //! | `role_specs.rs` | [`RoleSpecs`]: the replica specs of a job |
 //! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: the roles and replicas of a job |
 //! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: the states of the replicas, and that of the job |
-//! | `restart.rs` | [`ReplicaFailure`], [`Restart`], [`Scope`]: a failure, and the answer to it |
+//! | `restart.rs`, `scope.rs` | [`ReplicaFailure`], [`Restart`], [`Scope`]: a failure, and the answer to it |
 //! | `check.rs`, `rule.rs`, `errors.rs` | [`Check`], [`Rule`], [`FieldErrors`]: checks and their messages |
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: objects in addition to pods and services |
 //! | `shared_environment.rs` | the common part of the environments of all replicas |
@@ -30,9 +30,11 @@ mod nearest;
 mod objects;
 mod replicas;
 mod restart;
+mod role_definition;
 mod role_specs;
 pub(crate) mod rule;
 mod schemas;
+mod scope;
 mod settings;
 mod shared_environment;
 mod topology;
@@ -42,7 +44,7 @@ pub use any_job::AnyJob;
 pub use check::Check;
 pub(crate) use errors::Complaint;
 pub use errors::{FieldError, FieldErrors};
-pub use framework::{Framework, RoleDefinition, RoleSource, SettingDefinition, StartCondition};
+pub use framework::{Framework, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
 #[doc(hidden)]
 pub use hook::HookPanic;
@@ -53,12 +55,14 @@ pub use nearest::nearest;
 pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
-pub use restart::{Cause, ReplicaFailure, Restart, Scope};
+pub use restart::{Cause, ReplicaFailure, Restart};
+pub use role_definition::{RoleDefinition, RoleSource, StartCondition};
 pub(crate) use role_specs::RoleSpec;
 pub use role_specs::{RoleEntry, RoleSpecs};
 pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
 pub(crate) use schemas::SchemaVersion;
 pub use schemas::Schemas;
+pub use scope::Scope;
 pub use settings::Settings;
 pub(crate) use shared_environment::SharedEnvironment;
 pub(crate) use topology::SharedTexts;

@@ -2,22 +2,9 @@
 
 use std::time::Duration;
 
+use super::scope::Scope;
 use super::topology::Role;
-use crate::api::{MAX_RESTARTS_IN_WINDOW, RestartScope};
-
-/// The replicas that restart together when one fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Scope {
-    /// Only the failed replica.
-    Replica,
-    /// All replicas of its role.
-    Role,
-    /// All replicas of its role, and of the roles of these classes.
-    Roles(&'static [&'static str]),
-    /// All replicas of the job.
-    Job,
-}
+use crate::api::MAX_RESTARTS_IN_WINDOW;
 
 /// The failure of a replica, for [`on_failure`](crate::TrainingJob::on_failure).
 #[derive(Clone, Copy, Debug)]
@@ -119,28 +106,5 @@ impl Restart {
             Self::MAX_PAUSE
         };
         self
-    }
-}
-
-impl Scope {
-    /// Returns true if a replica of `other` restarts with any replica of `failed`.
-    pub(crate) fn includes(self, failed: &Role<'_>, other: &Role<'_>) -> bool {
-        match self {
-            Self::Job => true,
-            Self::Roles(classes) => failed.slug == other.slug || classes.contains(&other.class()),
-            Self::Role => failed.slug == other.slug,
-            Self::Replica => false,
-        }
-    }
-}
-
-impl From<&RestartScope> for Scope {
-    /// A word that the API does not define restarts only the replica.
-    fn from(scope: &RestartScope) -> Self {
-        match scope {
-            RestartScope::Job => Self::Job,
-            RestartScope::Role => Self::Role,
-            RestartScope::Replica | RestartScope::Other(_) => Self::Replica,
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube_schema::FieldPath;
 
-use super::framework::RoleSource;
+use super::role_definition::RoleSource;
 use crate::api::ReplicaSpec;
 
 /// The replica specs of a job, from a map by role, from a list of entries, or from several fields.

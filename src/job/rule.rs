@@ -3,7 +3,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 
 use super::errors::{FieldErrors, joined};
-use super::framework::{Framework, RoleDefinition, RoleSource};
+use super::framework::Framework;
+use super::role_definition::{RoleDefinition, RoleSource};
 
 /// A rule in CEL for the API server alone, such as one that compares with the old object. What the operator checks as well
 /// is a [`Check`](super::Check).
@@ -18,7 +19,7 @@ pub struct Rule {
     optional_old_self: bool,
 }
 
-/// What `self` is in a rule.
+/// The place of a rule, which is `self` in its CEL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RulePlace {
     /// The object, with `metadata.name` and `spec`.

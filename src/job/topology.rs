@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use crate::api::{ReplicaSpec, RestartPolicy};
 
-use super::framework::RoleDefinition;
-use super::restart::Scope;
+use super::role_definition::RoleDefinition;
+use super::scope::Scope;
 use super::settings::Settings;
 
 /// The roles of a valid job.
@@ -259,6 +259,16 @@ impl Role<'_> {
     pub fn annotation(&self, key: &str) -> Option<&str> {
         let metadata = self.spec.template.metadata.as_ref()?;
         metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Returns true if the replicas of `other` restart with any replica of this role that fails, in this scope.
+    pub(crate) fn restarts(&self, other: &Role<'_>, scope: Scope) -> bool {
+        match scope {
+            Scope::Job => true,
+            Scope::Roles(classes) => self.slug == other.slug || classes.contains(&other.class()),
+            Scope::Role => self.slug == other.slug,
+            Scope::Replica => false,
+        }
     }
 
     /// Iterates over all replicas of the role.

@@ -88,7 +88,9 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
     let surplus = names.any(|name| !topology.has_replica_named(name));
     let rules = &job.policy.failure.rules;
     let may = |action| rules.iter().any(|rule| rule.action.as_ref() == Some(action));
-    let (job_may, role_may) = (may(&FailureAction::RestartJob), may(&FailureAction::RestartRole));
+    // The status does not show which replicas restart together by a rule or by the answer of the kind.
+    let job_may = may(&FailureAction::RestartJob) || job.job.framework().answers_failures;
+    let role_may = may(&FailureAction::RestartRole);
     // A pod that was created before the last restart of the whole job, and is not that of a step that is done.
     let is_done = |pod: &PodRecord| {
         let done = survey

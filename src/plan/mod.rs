@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] lists all actions that are due now, and the time of the next reconcile. The plan of an active job is
 //! made in three steps. Each returns a value. A survey determines the state of each replica (`survey.rs`). A verdict
-//! decides what these states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff
+//! decides what these states mean for the job (`verdict.rs`, `limits.rs`: failed, succeeded, out of time, over the backoff
 //! limit, restarts, goes on). The consequences are the next status (`next_status.rs`) and the actions (`actions.rs`).
 //!
 //! State that must not be lost is written first. A plan whose status ends the job, enters a restart, suspends or
@@ -15,6 +15,7 @@ mod end;
 mod facts;
 mod failure;
 mod gang;
+mod limits;
 mod next_status;
 mod notices;
 mod objects;

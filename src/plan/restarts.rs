@@ -11,9 +11,10 @@ use crate::validate::ValidJob;
 
 use super::facts::Facts;
 use super::failure::RunTime;
+use super::limits::RestartLimit;
 use super::recovery::{HOUR, JOB_KEY, attempt, format_indexes, is_done, is_outdated, pause_after, role_key};
 use super::survey::{ObservedReplica, Situation, Survey};
-use super::verdict::{FailedReplica, JobVerdict, RestartLimit};
+use super::verdict::{FailedReplica, JobVerdict};
 
 /// Records the results of the survey, and the restarts of the verdict. The next plan, made from the stored status, deletes
 /// the outdated pods.
@@ -131,7 +132,7 @@ fn restart_scope(
 fn attempts_to_skip(recovery: &Recovery, survey: &Survey<'_>, failed: &FailedReplica<'_, '_>) -> i32 {
     let restarts = |of: &&ObservedReplica<'_>| {
         let is_it = of.replica.key() == failed.replica.key();
-        is_it || failed.scope.includes(failed.replica.role, of.replica.role)
+        is_it || failed.replica.role.restarts(of.replica.role, failed.scope)
     };
     let ahead = survey.replicas().filter(restarts).filter_map(|of| {
         let made_for = of.pod?.attempt;
@@ -154,7 +155,7 @@ fn restart(job: &ValidJob<'_>, recovery: &mut Recovery, scope: Scope, replica: &
         }
         Scope::Role | Scope::Roles(_) => {
             let roles = job.topology.roles.iter();
-            for role in roles.filter(|other| scope.includes(role, other)) {
+            for role in roles.filter(|other| role.restarts(other, scope)) {
                 if is_done(job, recovery, role) {
                     continue;
                 }
@@ -191,7 +192,7 @@ fn keys(job: &ValidJob<'_>, failed: &FailedReplica<'_, '_>) -> Vec<String> {
         Scope::Replica => vec![failed.replica.key()],
         Scope::Role | Scope::Roles(_) => {
             let roles = job.topology.roles.iter();
-            let restarted = roles.filter(|role| failed.scope.includes(failed.replica.role, role));
+            let restarted = roles.filter(|role| failed.replica.role.restarts(role, failed.scope));
             restarted.map(role_key).collect()
         }
     }

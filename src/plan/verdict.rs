@@ -8,14 +8,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, PodRecord, last_words};
 use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery};
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Scope};
-use crate::validate::{Policy, ValidJob};
+use crate::validate::ValidJob;
 
 use super::facts::Facts;
 use super::failure::{Consequence, Failure, FailureCause};
+use super::limits::{self, Charge, RestartLimit};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
 use super::survey::{self, ObservedReplica, ObservedRole, Situation, Survey};
-use super::{reasons, recovery, resize};
+use super::{reasons, resize};
 
 /// The decision about an active job.
 #[derive(Debug)]
@@ -73,15 +74,12 @@ pub(super) struct FailedReplica<'s, 'a> {
     is_secondary: bool,
 }
 
-/// The limit that a restart counts against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RestartLimit {
-    /// The limits of the run policy.
-    Job,
-    /// The [retries](TrainingJob::retries) of the role.
-    Role,
-    /// This number of restarts in an hour, which the kind sets for restarts that count against nothing else.
-    Hour(u32),
+impl<'a> FailedReplica<'_, 'a> {
+    /// Returns the restart as it counts against a limit, if it does.
+    fn charge(&self) -> Option<Charge<'a>> {
+        let role = self.replica.role.name();
+        self.limit.map(|limit| Charge { limit, role })
+    }
 }
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
@@ -118,9 +116,8 @@ pub(super) fn judge<'s, 'a>(
     }
     let root_cause = root_cause(&failed, &stopping);
     let scopes = restart_scopes(&failed);
-    let exceeded = exceeded_limit(&job.policy, status, survey, &scopes, facts.now);
-    let exceeded = exceeded.or_else(|| exceeded_retries(job, &status.recovery, survey, &scopes));
-    if let Some(limit) = exceeded.or_else(|| exceeded_in_an_hour(&status.recovery, &scopes, facts.now)) {
+    let charges: Vec<Charge<'_>> = scopes.iter().filter_map(FailedReplica::charge).collect();
+    if let Some(limit) = limits::exceeded(facts, status, survey, &charges) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         let root_cause = root_cause.or_else(|| latest_restart_in_place(survey));
         return JobVerdict::Failed {
@@ -266,7 +263,7 @@ fn mark_secondary_failures(failed: &mut [FailedReplica<'_, '_>], stopping: &[Fai
 /// After the loss of a pod there is no limit between the two, because the other processes may run for as long as the grace
 /// period of that pod, and because the time of the loss may be unknown. Before it, the difference of clocks is the limit.
 fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>) -> bool {
-    if !cause.scope.includes(cause.replica.role, follower.replica.role) {
+    if !cause.replica.role.restarts(follower.replica.role, cause.scope) {
         return false;
     }
     if cause.failure.record.time.is_none() {
@@ -297,49 +294,6 @@ fn own_restarts_exhausted(limit: Option<i32>, recovery: &Recovery, replica: &Rep
     let alone = recovery.replicas.get(&replica.key()).copied().unwrap_or(0);
     let with_role = recovery.roles.get(replica.role.name()).copied().unwrap_or(0);
     limit.is_some_and(|limit| alone.max(0).saturating_add(with_role.max(0)) >= limit)
-}
-
-/// Returns the limit of a role's own restarts that its restarts exceed, as a text, if any.
-fn exceeded_retries(
-    job: &ValidJob<'_>,
-    recovery: &Recovery,
-    survey: &Survey<'_>,
-    scopes: &[FailedReplica<'_, '_>],
-) -> Option<String> {
-    survey.roles.iter().find_map(|of_role| {
-        let name = of_role.role.name();
-        let is_of_role = |f: &&FailedReplica<'_, '_>| f.replica.role.name() == name;
-        let counted = scopes.iter().filter(|f| f.limit == Some(RestartLimit::Role));
-        let needed = i32::try_from(counted.filter(is_of_role).count()).unwrap_or(i32::MAX);
-        let in_place = survey.in_place.fresh_of_roles.get(name).copied().unwrap_or(0);
-        let new = needed.saturating_add(in_place);
-        if new == 0 {
-            return None;
-        }
-        let limit = job.job.retries(of_role.role)?;
-        let stored = recovery.retries.get(name).copied().unwrap_or(0);
-        (i64::from(stored.max(0)) + i64::from(new) > i64::from(limit))
-            .then(|| format!("the limit of {limit} restarts of {name} is used up"))
-    })
-}
-
-/// Returns the limit of restarts in an hour that the kind's uncounted restarts exceed, as a text, if any.
-fn exceeded_in_an_hour(
-    recovery: &Recovery,
-    scopes: &[FailedReplica<'_, '_>],
-    now: Timestamp,
-) -> Option<String> {
-    let limits = scopes.iter().filter_map(|failed| match failed.limit {
-        Some(RestartLimit::Hour(limit)) => Some(limit),
-        _ => None,
-    });
-    let needed = limits.clone().count();
-    let used = recovery::within(&recovery.uncounted, recovery::HOUR, now);
-    let is_over = |limit: &u32| used + needed > *limit as usize;
-    let limit = limits.min().filter(is_over)?;
-    Some(format!(
-        "the limit of {limit} uncounted restarts in an hour is used up"
-    ))
 }
 
 /// Returns the outcome of the replicas' states. Replicas whose failures are not tolerated count as absent.
@@ -403,7 +357,7 @@ fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica
     {
         let role = failed.replica.role;
         let mut before = restarted.iter();
-        let is_covered = before.any(|f| f.scope == failed.scope && f.scope.includes(f.replica.role, role));
+        let is_covered = before.any(|f| f.scope == failed.scope && f.replica.role.restarts(role, f.scope));
         if !is_covered {
             restarted.push(failed);
         }
@@ -411,7 +365,7 @@ fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica
     let with_limit = |of: &FailedReplica<'s, 'a>| {
         let (scope, role) = (of.scope, of.replica.role);
         let is_covered = |f: &&FailedReplica<'_, '_>| {
-            scope.includes(role, f.replica.role) && (whole.is_some() || f.scope == scope)
+            role.restarts(f.replica.role, scope) && (whole.is_some() || f.scope == scope)
         };
         let others = failed.iter().filter(is_covered).filter(|f| !is_caused_by(f, of));
         let limits: Vec<_> = of
@@ -431,46 +385,6 @@ fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica
         FailedReplica { limit, pause, ..*of }
     };
     restarted.into_iter().map(with_limit).collect()
-}
-
-/// Returns the restart limit that the failures or the restarts in place exceed, as a text, if any.
-///
-/// A limit of n allows n restarts by the operator, and the next failure fails the job. Restarts by the kubelet have already
-/// happened when they are observed. They fail the job when the n-th is observed (the first, if n is 0), as under the Go
-/// operator.
-fn exceeded_limit(
-    policy: &Policy,
-    status: &JobStatus,
-    survey: &Survey<'_>,
-    scopes: &[FailedReplica<'_, '_>],
-    now: Timestamp,
-) -> Option<String> {
-    let counted = scopes.iter().filter(|f| f.limit == Some(RestartLimit::Job));
-    let needed = i32::try_from(counted.count()).unwrap_or(i32::MAX);
-    let exceeds = |limit: i32, used: i32| used.saturating_add(needed) > limit;
-    let is_new = needed > 0 || survey.in_place.fresh > 0;
-    let all = status.restart_count.max(0).saturating_add(survey.in_place.fresh);
-    // If the kubelet made the last restart, the Go operator fails the job without waiting for another failure.
-    let is_last = |limit: i32| survey.in_place.fresh > 0 && all >= limit.max(1);
-    let is_over = |limit: &i32| is_last(*limit) || needed > 0 && exceeds(*limit, all);
-    if let Some(limit) = policy.backoff_limit.filter(is_over) {
-        return Some(format!("backoffLimit {limit} is used up"));
-    }
-    let (limit, window) = (policy.failure.max_restarts?, policy.failure.window_seconds);
-    let used = match window {
-        None => all,
-        Some(seconds) => {
-            let window = SignedDuration::from_secs(seconds.into());
-            let stored = recovery::within(&status.recovery.restarted, window, now);
-            i32::try_from(stored)
-                .unwrap_or(i32::MAX)
-                .saturating_add(survey.in_place.fresh)
-        }
-    };
-    let within = window
-        .map(|seconds| format!(" within {seconds} s"))
-        .unwrap_or_default();
-    (is_new && exceeds(limit, used)).then(|| format!("maxRestarts {limit}{within} is used up"))
 }
 
 /// Returns the end of the grace period before a success, if one is in effect: the deciding replicas have just ended, and
@@ -503,7 +417,7 @@ fn failure_grace_ends_at(
     let role = failed.replica.role;
     let runs = |of: &&ObservedRole<'_>| {
         let mut replicas = of.replicas.iter();
-        of.scope.includes(of.role, role) && replicas.any(|r| matches!(r.situation, Situation::Running { .. }))
+        of.role.restarts(role, of.scope) && replicas.any(|r| matches!(r.situation, Situation::Running { .. }))
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;

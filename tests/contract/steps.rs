@@ -139,7 +139,7 @@ fn a_step_that_is_done_stays_done_over_a_suspension() {
     );
 }
 
-/// A step of several replicas of which some have succeeded is not done.
+/// A step is done when all of its replicas have succeeded.
 #[test]
 fn a_step_that_was_interrupted_runs_again() {
     let mut w = started();
@@ -169,7 +169,11 @@ fn the_kind_names_the_roles_that_restart() {
     w.created.clear();
     w.pod("report-0").exits(LOST_CONTROLLER);
     w.reconcile();
-    assert!(w.created.is_empty(), "the pods of all these roles are gone first");
+    for name in ["report-0", "cpu-1", "controller-0"] {
+        w.pod(name).vanishes();
+        w.reconcile();
+        assert!(w.created.is_empty(), "the pods of all these roles are gone first");
+    }
     w.finish_deletions().reconcile().all_running();
     w.reconcile();
     assert_eq!(
@@ -245,7 +249,7 @@ fn a_users_rule_goes_before_the_answer_of_the_kind() {
     assert_eq!(w.state().last().unwrap(), "Failed");
 }
 
-/// A key that the kind declares is drawn when it is created. What somebody changes in it stays.
+/// A key is drawn when it is created. What a user changes in it stays.
 #[test]
 fn an_object_that_is_created_once_is_never_patched() {
     let mut w = started();

@@ -139,8 +139,8 @@ fn the_reference_for_authors_names_every_hook_and_builder() {
         names.filter(|name| name != "new" && name != "of").collect()
     };
     let hooks = declared("src/job/mod.rs", "fn ");
-    let builders =
-        ["framework", "objects"].map(|file| declared(&format!("src/job/{file}.rs"), "pub const fn "));
+    let builders = ["framework", "role_definition", "objects"]
+        .map(|file| declared(&format!("src/job/{file}.rs"), "pub const fn "));
     assert!(hooks.len() > 20 && builders.concat().len() > 30);
     for name in hooks.iter().chain(builders.iter().flatten()) {
         let is_named = page.contains(&format!("`{name}`")) || page.contains(&format!(".{name}("));
