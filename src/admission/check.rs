@@ -397,12 +397,16 @@ fn role_key(field: &str, key: &str, entry: &JSONSchemaProps) -> Result<(), Mista
 /// Checks the pod template that the roles of a class share.
 fn shared_template(spec: &JSONSchemaProps, role: &RoleDefinition, field: &str) -> Result<(), Mistake> {
     let template = spec.properties.as_ref().and_then(|fields| fields.get(field));
-    let fields = template.and_then(|template| template.properties.as_ref());
-    match role.source.is_open() && fields.is_some_and(|fields| fields.contains_key("spec")) {
+    let member = |schema: &'_ JSONSchemaProps, name: &str| schema.properties.as_ref()?.get(name).cloned();
+    let containers = template.and_then(|template| member(&member(template, "spec")?, "containers"));
+    // Without a bound the rules on containers would cost an API server too much.
+    let is_bounded = containers.is_some_and(|containers| containers.max_items.is_some());
+    match role.source.is_open() && is_bounded {
         true => Ok(()),
         false => error(
             format!("spec.{field} must be the pod template of the roles {}", role.name),
-            "pass the name of a field of type PodTemplateSpec to RoleDefinition::template_from, for a list or map of roles",
+            "pass the name of a field of type PodTemplateSpec with #[schemars(schema_with = \"pod_template\")], of api::schema, to \
+             RoleDefinition::template_from, for a list or map of roles",
         ),
     }
 }

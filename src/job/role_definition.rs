@@ -108,7 +108,8 @@ impl RoleDefinition {
     }
 
     /// Gives all roles of the class the pod template in `spec.<field>`, so that neither a job nor the definition has it
-    /// twice. Errors of the template name that field. For roles of a list or map;
+    /// twice. Errors of the template name that field, which is a `PodTemplateSpec` with the schema
+    /// [`pod_template`](crate::api::schema::pod_template). For roles of a list or map;
     /// [`RoleSpecs::templated`](super::RoleSpecs::templated) passes the template on.
     #[must_use]
     pub const fn template_from(mut self, field: &'static str) -> Self {

@@ -7,6 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use training_job::api::schema::pod_template;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
     Cause, Check, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure,
@@ -38,6 +39,7 @@ pub struct StepJobSpec {
     /// The ConfigMap with the settings of the team, if any.
     pub settings: Option<String>,
     /// The pod of each step.
+    #[schemars(schema_with = "pod_template")]
     pub launcher: PodTemplateSpec,
     /// The programs, in order.
     #[schemars(length(max = 8))]

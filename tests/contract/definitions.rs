@@ -351,7 +351,7 @@ fn contradictory_declarations_are_errors_of_the_definition() {
         "WrongJob: Secret \"key\" is mounted in Haed, which is not a role; pass names of roles to ObjectDefinition::mounted_in",
         "WrongJob: role Worker is in order, but its roles are no list; declare the roles with RoleDefinition::in_list, or use RoleDefinition::starts_after",
         "WrongJob: the entries of spec.replicaSpecs must have the field \"nodes\", the number of replicas; pass the field's name as in YAML to RoleDefinition::replicas_field",
-        "WrongJob: spec.launcher must be the pod template of the roles Worker; pass the name of a field of type PodTemplateSpec to RoleDefinition::template_from, for a list or map of roles",
+        "WrongJob: spec.launcher must be the pod template of the roles Worker; pass the name of a field of type PodTemplateSpec with #[schemars(schema_with = \"pod_template\")], of api::schema, to RoleDefinition::template_from, for a list or map of roles",
         "WrongJob: service \"worker-0\" of role Head must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
         "WrongJob: service \"all\" of role Worker must be a valid name of its only replica's service; pass a name of lower-case letters, digits and '-' that does not end with a number to RoleDefinition::service, for a role of at most one replica",
         "WrongJob: key prefix \"apps.k8s.io\" must be a DNS name outside of kubernetes.io and k8s.io; pass a domain such as \"farm.example.com\" to Framework::key_prefix",
