@@ -97,18 +97,14 @@ proptest! {
         prop_assert_eq!(&rendered[1], &rendered[0]);
         prop_assert_eq!(&rendered[2], &rendered[0]);
         let lives = harnesses.each_mut().map(|w| {
-            w.reconcile();
-            w.all_running();
+            w.reconcile().all_running();
             for (pod, code) in &codes {
                 let names = w.pod_names();
                 // A pod in parentheses is terminating.
                 if let Some(name) = names.get(*pod).filter(|name| !name.starts_with('(')) {
                     w.pod(name).exits([0, 1, 3, 137][*code]);
                 }
-                w.reconcile();
-                w.finish_deletions();
-                w.reconcile();
-                w.all_running();
+                w.reconcile().finish_deletions().reconcile().all_running();
             }
             (w.status(), w.pod_names(), w.service_names())
         });
@@ -227,12 +223,9 @@ fn an_empty_annotation_stands_for_nothing() {
 #[test]
 fn an_annotation_that_is_changed_counts_as_the_field_would() {
     let mut w = in_fields(&json!({}));
-    w.reconcile();
-    w.all_running();
+    w.reconcile().all_running();
     annotate(&mut w, "failurePolicy", "{maxRestarts: 0}");
-    w.pod("worker-0").exits(1);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Failed"]);
+    assert_eq!(w.pod("worker-0").exits(1).reconcile().state(), "Created Failed");
 }
 
 /// The field cannot be changed, but the API server does not validate the annotation.
@@ -240,8 +233,7 @@ fn an_annotation_that_is_changed_counts_as_the_field_would() {
 fn a_layout_is_not_changed_while_pods_run() {
     for (before, after) in [("Plain", "Compact"), ("Compact", "Plain")] {
         let mut w = in_annotations(&json!({"layout": before}), ToString::to_string);
-        w.reconcile();
-        w.all_running();
+        w.reconcile().all_running();
         annotate(&mut w, "layout", after);
         let plan = w.plan();
         assert!(plan.refused, "{plan:?}");
@@ -255,12 +247,10 @@ fn a_layout_is_not_changed_while_pods_run() {
             [&message]
         );
         assert!(!plan.changes_children() && plan.status.is_none(), "{plan:?}");
-        assert_eq!(w.state(), ["Created", "Running"]);
-        w.suspend(true).reconcile();
-        w.finish_deletions().reconcile();
-        w.suspend(false).reconcile();
-        w.all_running();
-        assert_eq!(w.state(), ["Created", "Running"]);
+        assert_eq!(w.state(), "Created Running");
+        w.suspend(true).reconcile().finish_deletions().reconcile();
+        w.suspend(false).reconcile().all_running();
+        assert_eq!(w.state(), "Created Running");
         let compact = w.service_names() == ["hosts"];
         assert_eq!(compact, after == "Compact", "{:?}", w.service_names());
     }
@@ -269,8 +259,7 @@ fn a_layout_is_not_changed_while_pods_run() {
 #[test]
 fn a_layout_is_changed_while_all_pods_are_being_deleted() {
     let mut w = in_annotations(&json!({"layout": "Plain"}), ToString::to_string);
-    w.reconcile();
-    w.all_running();
+    w.reconcile().all_running();
     annotate(&mut w, "layout", "Compact");
     for pod in w.pod_names() {
         assert!(w.plan().refused, "before {pod} is deleted");

@@ -41,8 +41,7 @@ fn an_empty_word_is_none() {
     let w = PlanHarness::train("Worker=1:''", "cleanPodPolicy: '', restartScope: ''");
     let valid = validate(&w.job, &Settings::default()).unwrap();
     let (policy, role) = (&valid.policy, &valid.topology.roles[0]);
-    assert_eq!(
-        (&policy.clean_pods, &policy.restart_scope, &role.restart_policy),
-        (&CleanPodPolicy::Running, &None, &RestartPolicy::Never)
-    );
+    assert_eq!(&policy.clean_pods, &CleanPodPolicy::Running);
+    assert_eq!(&policy.restart_scope, &None);
+    assert_eq!(&role.restart_policy, &RestartPolicy::Never);
 }

@@ -2,16 +2,13 @@
 
 use training_job::api::{Recovery, RestartScope};
 
-use crate::harness::{PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories};
 
 /// Returns the number of failures of worker 0 after which the job has failed.
-fn failures_until_failed(mut w: PlanHarness, fail: impl Fn(&mut PlanHarness)) -> usize {
+fn failures_until_failed(mut w: PlanHarness, fail: Act) -> usize {
     w = w.started();
     for n in 1..10 {
-        w.after(1);
-        fail(&mut w);
-        w.reconcile();
-        if w.state().contains(&"Failed".to_owned()) {
+        if fail(w.after(1)).reconcile().state().contains("Failed") {
             let failure = w.status().failure.unwrap();
             assert_eq!(failure.reason, "BackoffLimitExceeded");
             assert_eq!(
@@ -20,8 +17,7 @@ fn failures_until_failed(mut w: PlanHarness, fail: impl Fn(&mut PlanHarness)) ->
             );
             return n;
         }
-        w.finish_deletions().reconcile();
-        w.all_running();
+        w.all_replaced();
     }
     panic!("no limit was reached");
 }
@@ -53,8 +49,7 @@ fn any_failure_exceeds_a_limit_of_0() {
         );
     }
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:Never", "backoffLimit: 1").started();
-    w.pod("worker-0").exits(1);
-    w.reconcile();
+    w.pod("worker-0").exits(1).reconcile();
     assert_eq!(w.status().failure.unwrap().reason, "Error");
 }
 
@@ -62,7 +57,7 @@ fn any_failure_exceeds_a_limit_of_0() {
 fn a_final_exit_code_is_the_cause_under_a_limit_of_0_too() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(1);
-    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(w.status().failure.unwrap().reason, "Error");
     assert_eq!(
         w.status().conditions.last().unwrap().message,
@@ -105,9 +100,7 @@ fn restarts_in_place_are_counted_once_each() {
         assert_eq!(w.status().restart_count, n);
     }
     // A replacement starts at 0 again, and its own restarts are counted from there.
-    w.pod("worker-0").exits(1);
-    w.reconcile();
-    w.all_running();
+    w.pod("worker-0").exits(1).reconcile().all_running();
     assert_eq!(w.status().restart_count, 4);
     w.pod("worker-0").restarts_in_place(1);
     assert_eq!(w.reconcile().status().restart_count, 5);
@@ -119,11 +112,8 @@ fn failures_that_restart_together_count_once() {
     for n in 0..3 {
         w.pod(&format!("worker-{n}")).exits(1);
     }
-    w.reconcile();
-    assert_eq!(
-        (w.state().last().unwrap().as_str(), w.status().restart_count),
-        ("Restarting", 1)
-    );
+    assert_eq!(w.reconcile().state(), "Created Restarting");
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
@@ -131,14 +121,9 @@ fn failures_that_restart_one_by_one_count_each() {
     for (limit, then, count) in [(1, "Failed", 0), (2, "Running", 2)] {
         let policy = format!("backoffLimit: {limit}, restartScope: Replica");
         let mut w = PlanHarness::train("Scheduler=1 Worker=3:OnFailure", &policy).started();
-        w.pod("worker-0").exits(1);
-        w.pod("worker-2").exits(1);
-        w.reconcile();
-        assert_eq!(
-            (w.state().last().unwrap().as_str(), w.status().restart_count),
-            (then, count),
-            "{limit}"
-        );
+        w.pod("worker-0").exits(1).pod("worker-2").exits(1).reconcile();
+        assert_eq!(w.state(), format!("Created {then}"), "{limit}");
+        assert_eq!(w.status().restart_count, count, "{limit}");
     }
 }
 
@@ -148,11 +133,10 @@ fn the_count_survives_the_operator_and_the_pods() {
     for n in 1..=2 {
         w.pod("worker-0").exits(137);
         w.reconcile().restart_operator().finish_deletions().reconcile();
-        w.all_running();
-        assert_eq!(w.status().restart_count, n);
+        assert_eq!(w.all_running().status().restart_count, n);
     }
     w.pod("worker-0").exits(137);
-    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), "Created Failed");
 }
 
 #[test]
@@ -162,16 +146,12 @@ fn one_failure_counts_once_though_the_status_was_lost() {
         let policy = format!("restartScope: {scope}, backoffLimit: 5");
         let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", &policy).started();
         for _ in 0..3 {
-            w.pod("worker-0").exits(137);
-            w.reconcile().finish_deletions().reconcile();
-            w.all_running();
+            w.pod("worker-0").exits(137).all_replaced();
         }
         w.edit(|job| job.status = None).reconcile();
-        w.pod("worker-0").exits(137);
-        w.reconcile().finish_deletions().reconcile();
-        w.all_running();
+        w.pod("worker-0").exits(137).all_replaced();
         assert_eq!(w.status().restart_count, 1, "{scope}");
-        assert_eq!(w.state(), ["Created", "Running"], "{scope}");
+        assert_eq!(w.state(), "Created Running", "{scope}");
     }
 }
 
@@ -183,9 +163,7 @@ fn a_status_without_fields_that_the_go_types_lack_restarts_nothing() {
             let policy = format!("restartScope: {scope}, backoffLimit: 5");
             let mut w = PlanHarness::train("Scheduler=1 Worker=3:ExitCode", &policy).started();
             let fail = |w: &mut PlanHarness| {
-                w.pod("worker-0").exits(137);
-                w.reconcile().finish_deletions().reconcile();
-                w.all_running();
+                w.pod("worker-0").exits(137).all_replaced();
             };
             for _ in 0..restarts {
                 fail(&mut w);
@@ -197,8 +175,7 @@ fn a_status_without_fields_that_the_go_types_lack_restarts_nothing() {
                 (status.restart_count, status.failure) = (0, None);
                 status.recovery = Recovery::default();
             });
-            w.restart_operator().reconcile();
-            w.after(60).reconcile();
+            w.restart_operator().reconcile().after(60).reconcile();
             assert_eq!(
                 (w.pod_names(), w.attempts(), w.state()),
                 before,
@@ -209,7 +186,7 @@ fn a_status_without_fields_that_the_go_types_lack_restarts_nothing() {
             fail(&mut w);
             assert_eq!(w.status().restart_count, 1, "{scope} {restarts}");
             assert_eq!(w.attempts()["worker-0"], restarts + 1, "{scope}");
-            assert_eq!(w.state(), ["Created", "Running"], "{scope} {restarts}");
+            assert_eq!(w.state(), "Created Running", "{scope} {restarts}");
         }
     }
 }
@@ -221,9 +198,7 @@ fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
     for (scope, remade) in [(RestartScope::Job, &all[..]), (RestartScope::Role, &workers)] {
         let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
         for _ in 0..2 {
-            w.pod("worker-1").exits(137);
-            w.reconcile();
-            w.all_running();
+            w.pod("worker-1").exits(137).reconcile().all_running();
         }
         w.edit(|job| {
             job.status = None;
@@ -249,27 +224,21 @@ fn an_edited_attempt_annotation_does_not_restart_pods_forever() {
         "training.kubeflow.org/restart-attempt".into(),
         u32::MAX.to_string(),
     );
-    w.pod("worker-0").exits(137);
-    w.reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.attempts()["worker-0"]),
-        (vec!["Created".into(), "Running".to_owned()], 0)
-    );
+    w.pod("worker-0").exits(137).reconcile().all_running();
+    assert_eq!(w.state(), "Created Running");
+    assert_eq!(w.attempts()["worker-0"], 0);
 }
 
 #[test]
 fn a_limit_that_is_lowered_waits_for_the_next_failure() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 5").started();
     for _ in 0..3 {
-        w.pod("worker-0").exits(1);
-        w.reconcile();
-        w.all_running();
+        w.pod("worker-0").exits(1).reconcile().all_running();
     }
     w.edit(|job| job.spec.run_policy.as_mut().unwrap().backoff_limit = Some(1));
-    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-0").exits(1);
-    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), "Created Failed");
 }
 
 #[test]
@@ -281,34 +250,26 @@ fn negative_numbers_in_a_status_count_nothing() {
         recovery.replicas.insert("worker-0".into(), i32::MIN);
         recovery.in_place.insert("worker-0".into(), -3);
     });
-    w.reconcile();
-    assert_eq!(w.status().restart_count, 0);
-    w.pod("worker-0").exits(1);
-    w.reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 1)
-    );
+    assert_eq!(w.reconcile().status().restart_count, 0);
+    w.pod("worker-0").exits(1).reconcile().all_running();
+    assert_eq!(w.state(), "Created Running");
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
 fn without_a_limit_restarts_are_unlimited() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "").started();
     for n in 1..30 {
-        w.pod("worker-0").exits(1);
-        w.reconcile();
-        w.all_running();
+        w.pod("worker-0").exits(1).reconcile().all_running();
         assert_eq!(w.status().restart_count, n);
     }
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.state(), "Created Running");
 }
 
 #[test]
 fn a_final_failure_fails_the_job_below_the_limit() {
     let mut w = PlanHarness::train("Worker=1:Never", "backoffLimit: 3").started();
-    w.pod("worker-0").exits(1);
-    w.reconcile();
+    w.pod("worker-0").exits(1).reconcile();
     assert_eq!(
         w.status().conditions.last().unwrap().message,
         "ToyJob job is failed because 1 Worker replica(s) failed."
@@ -325,13 +286,10 @@ fn at_the_limit_everything_stops_whatever_the_clean_up_policy() {
     w.events.clear();
     w.pod("worker-0").exits(1);
     w.reconcile().finish_deletions().reconcile();
-    assert_eq!(
-        (w.pod_names(), w.service_names()),
-        (vec!["worker-0".to_owned()], vec!["worker-0".to_owned()])
-    );
-    assert_eq!(
-        (w.counts("Scheduler"), w.counts("Server"), w.counts("Worker")),
-        ((0, 0, 0), (0, 0, 0), (0, 0, 1))
-    );
+    assert_eq!(w.pod_names(), ["worker-0"]);
+    assert_eq!(w.service_names(), ["worker-0"]);
+    assert_eq!(w.counts("Scheduler"), (0, 0, 0));
+    assert_eq!(w.counts("Server"), (0, 0, 0));
+    assert_eq!(w.counts("Worker"), (0, 0, 1));
     assert!(w.events.iter().all(|e| e.warning && e.reason == "ToyJobFailed") && w.events.len() == 1);
 }

@@ -8,8 +8,7 @@ use crate::harness::{PlanHarness, Stories};
 #[test]
 fn the_failure_names_replica_container_code_signal_and_time() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "").started();
-    w.after(42).pod("worker-1").exits(137);
-    w.reconcile();
+    w.after(42).pod("worker-1").exits(137).reconcile();
     let failure = w.status().failure.unwrap();
     assert_eq!(
         serde_json::to_value(&failure).unwrap(),
@@ -26,13 +25,10 @@ fn of_several_failures_the_first_is_the_cause() {
     let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=2", "").started();
     w.after(10).pod("worker-1").exits(3);
     w.after(1).pod("worker-0").exits(1);
-    w.after(1).pod("scheduler-0").exits(255);
-    w.reconcile();
+    w.after(1).pod("scheduler-0").exits(255).reconcile();
     let failure = w.status().failure.unwrap();
-    assert_eq!(
-        (failure.pod.as_deref(), failure.exit_code),
-        (Some("job-worker-1"), Some(3))
-    );
+    assert_eq!(failure.pod.as_deref(), Some("job-worker-1"));
+    assert_eq!(failure.exit_code, Some(3));
     assert_eq!(
         w.status().conditions.last().unwrap().message,
         "ToyJob job is failed because 2 Worker replica(s) failed."
@@ -51,8 +47,7 @@ fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
             spec.containers.insert(usize::from(first == "toy"), side);
         });
         let mut w = w.started();
-        w.pod("worker-0").exits_in_all(3);
-        w.reconcile();
+        w.pod("worker-0").exits_in_all(3).reconcile();
         assert_eq!(
             w.status().failure.unwrap().container.as_deref(),
             Some("toy"),
@@ -65,22 +60,16 @@ fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
 fn later_ends_of_survivors_do_not_hide_the_cause() {
     // A final failure.
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();
-    w.pod("worker-1").exits(3);
-    w.reconcile();
-    w.after(5).pod("worker-0").exits(1);
-    w.reconcile();
+    w.pod("worker-1").exits(3).reconcile();
+    w.after(5).pod("worker-0").exits(1).reconcile();
     assert_eq!(w.status().failure.unwrap().exit_code, Some(3));
     // A restart.
     let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", "").started();
-    w.pod("worker-1").exits(3);
-    w.reconcile();
-    w.after(5).pod("worker-0").exits(1);
-    w.pod("scheduler-0").exits(1);
+    w.pod("worker-1").exits(3).reconcile();
+    w.after(5).pod("worker-0").exits(1).pod("scheduler-0").exits(1);
     w.reconcile().finish_deletions().reconcile();
-    assert_eq!(
-        (w.status().failure.unwrap().exit_code, w.status().restart_count),
-        (Some(3), 1)
-    );
+    assert_eq!(w.status().failure.unwrap().exit_code, Some(3));
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
@@ -109,27 +98,22 @@ fn the_container_that_failed_first_is_named() {
     status.container_statuses.as_mut().unwrap()[0].state = Some(ended);
     w.reconcile();
     let failure = w.status().failure.unwrap();
-    assert_eq!(
-        (failure.container.as_deref(), failure.exit_code),
-        (Some("toy"), Some(3))
-    );
+    assert_eq!(failure.container.as_deref(), Some("toy"));
+    assert_eq!(failure.exit_code, Some(3));
 }
 
 #[test]
 fn at_the_limit_the_last_failure_is_reported() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
-    w.pod("worker-0").exits(137);
-    w.reconcile();
+    w.pod("worker-0").exits(137).reconcile();
     let failure = w.status().failure.unwrap();
     assert_eq!(failure.reason, "BackoffLimitExceeded");
     assert_eq!(
         failure.message,
         "backoffLimit 0 is used up; the last failure: Error"
     );
-    assert_eq!(
-        (failure.pod.as_deref(), failure.signal),
-        (Some("job-worker-0"), Some(9))
-    );
+    assert_eq!(failure.pod.as_deref(), Some("job-worker-0"));
+    assert_eq!(failure.signal, Some(9));
 }
 
 #[test]
@@ -162,13 +146,11 @@ fn at_the_limit_the_summary_and_the_event_have_the_reason_of_the_failure() {
 #[test]
 fn a_restart_in_place_at_the_limit_reports_the_end_of_the_container() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "backoffLimit: 0").started();
-    w.pod("worker-0").restarts_in_place(139);
-    w.reconcile();
+    w.pod("worker-0").restarts_in_place(139).reconcile();
     let failure = w.status().failure.unwrap();
-    assert_eq!(
-        (failure.pod.as_deref(), failure.exit_code, failure.signal),
-        (Some("job-worker-0"), Some(139), Some(11))
-    );
+    assert_eq!(failure.pod.as_deref(), Some("job-worker-0"));
+    assert_eq!(failure.exit_code, Some(139));
+    assert_eq!(failure.signal, Some(11));
 }
 
 #[test]

@@ -30,8 +30,7 @@ fn names(pods: &BTreeMap<String, Pod>) -> Vec<Option<String>> {
 #[test]
 fn a_job_of_many_has_one_service_and_one_config_map() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact");
-    w.reconcile();
-    assert_eq!(w.service_names(), ["hosts"]);
+    assert_eq!(w.reconcile().service_names(), ["hosts"]);
     assert_eq!(w.pods.len(), 101);
     let there = maps(&w);
     assert_eq!(there.len(), 1, "{there:?}");
@@ -54,11 +53,8 @@ fn a_plain_job_has_none_and_a_small_one_needs_none() {
     ] {
         let mut w = PlanHarness::train(roles, &format!("layout: {layout}"));
         w.reconcile();
-        assert_eq!(
-            (w.services.len(), maps(&w).len()),
-            (services, 0),
-            "{roles} {layout}"
-        );
+        assert_eq!(w.services.len(), services, "{roles} {layout}");
+        assert_eq!(maps(&w).len(), 0, "{roles} {layout}");
         assert!(names(&w.pods).iter().all(Option::is_none));
     }
 }
@@ -85,9 +81,8 @@ fn pods_keep_their_config_map_when_the_job_is_scaled() {
 fn the_config_map_is_deleted_after_the_last_running_pod() {
     let mut w =
         PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact, cleanPodPolicy: None").started();
-    w.pod("scheduler-0").succeeds();
-    w.reconcile().after(1).reconcile();
-    assert_eq!(w.state().last().map(String::as_str), Some("Succeeded"));
+    w.pod("scheduler-0").succeeds().reconcile().after(1).reconcile();
+    assert_eq!(w.state(), "Created Succeeded");
     assert_eq!(maps(&w).len(), 1, "a container may be restarted");
     for worker in 0..100 {
         w.pod(&format!("worker-{worker}")).succeeds();
@@ -103,10 +98,8 @@ fn the_service_goes_with_the_last_pod() {
             "Scheduler=1 Worker=2",
             &format!("layout: Compact, cleanPodPolicy: {policy}"),
         );
-        w.reconcile().all_running();
-        w.pod("worker-0").succeeds();
-        w.pod("scheduler-0").succeeds();
-        w.reconcile().after(1).reconcile();
+        w.reconcile().all_running().pod("worker-0").succeeds();
+        w.pod("scheduler-0").succeeds().reconcile().after(1).reconcile();
         w.finish_deletions().reconcile();
         assert_eq!(w.service_names(), services, "{policy}");
     }
@@ -116,8 +109,7 @@ fn the_service_goes_with_the_last_pod() {
 fn a_suspended_job_has_nothing_and_gets_it_again() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=100", "layout: Compact").started();
     let before = maps(&w);
-    w.suspend(true).reconcile();
-    w.finish_deletions().reconcile();
+    w.suspend(true).reconcile().finish_deletions().reconcile();
     assert_eq!((maps(&w).len(), w.services.len(), w.pods.len()), (0, 0, 0));
     w.suspend(false).reconcile();
     assert_eq!((maps(&w), w.service_names()), (before, vec!["hosts".to_owned()]));

@@ -42,19 +42,14 @@ fn a_sidecar_that_restarts_is_neither_a_failure_nor_counted() {
                 .unwrap();
             }
             for _ in 0..5 {
-                w.pod("worker-1").restarts_in("logs", 1);
-                w.reconcile();
+                w.pod("worker-1").restarts_in("logs", 1).reconcile();
             }
             let case = format!("{scope} {native}");
-            assert_eq!(w.state(), ["Created", "Running"], "{case}");
-            assert_eq!(
-                (w.status().restart_count, w.status().failure),
-                (0, None),
-                "{case}"
-            );
+            assert_eq!(w.state(), "Created Running", "{case}");
+            assert_eq!(w.status().restart_count, 0, "{case}");
+            assert_eq!(w.status().failure, None, "{case}");
             // Restarts of the framework's own container do count.
-            w.pod("worker-1").restarts_in("toy", 1);
-            w.reconcile();
+            w.pod("worker-1").restarts_in("toy", 1).reconcile();
             assert!(w.status().restart_count > 0 || w.status().is_finished(), "{case}");
         }
     }
@@ -96,16 +91,14 @@ fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() 
         (w, status)
     };
     let (w, status) = ends(0);
-    assert_eq!(w.state(), ["Created", "Succeeded"]);
+    assert_eq!(w.state(), "Created Succeeded");
     assert_eq!(w.pod_names(), ["worker-0", "worker-1"], "the sidecars have time");
     assert_eq!(status.failure, None);
     let (w, status) = ends(3);
-    assert_eq!(w.state(), ["Created", "Failed"]);
+    assert_eq!(w.state(), "Created Failed");
     let failure = status.failure.unwrap();
-    assert_eq!(
-        (failure.container.as_deref(), failure.exit_code),
-        (Some("toy"), Some(3))
-    );
+    assert_eq!(failure.container.as_deref(), Some("toy"));
+    assert_eq!(failure.exit_code, Some(3));
 }
 
 /// The kubelet ends native sidecars itself. A deleted pod has no log.
@@ -114,9 +107,8 @@ fn a_pod_with_nothing_but_native_sidecars_is_not_cleaned_up() {
     for (policy, kept) in [("", true), ("cleanPodPolicy: All", false)] {
         let mut w = with_sidecar("Worker=2", policy, true).started();
         w.pod("worker-0").main_container_ends(0);
-        w.pod("worker-1").main_container_ends(0);
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Succeeded"]);
+        w.pod("worker-1").main_container_ends(0).reconcile();
+        assert_eq!(w.state(), "Created Succeeded");
         let names = match kept {
             true => ["worker-0", "worker-1"],
             false => ["(worker-0)", "(worker-1)"],
@@ -126,8 +118,7 @@ fn a_pod_with_nothing_but_native_sidecars_is_not_cleaned_up() {
     // The kubelet would start this container again.
     let mut w = with_sidecar("Scheduler=1 Worker=1:OnFailure", "", true).started();
     w.pod("worker-0").main_container_ends(3);
-    w.pod("scheduler-0").main_container_ends(0);
-    w.reconcile();
+    w.pod("scheduler-0").main_container_ends(0).reconcile();
     assert_eq!(w.pod_names(), ["scheduler-0", "(worker-0)"]);
 }
 
@@ -142,8 +133,7 @@ fn a_container_that_cannot_start_keeps_no_replica_from_ending() {
         let mut containers = status.container_statuses.iter_mut().flatten();
         let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}});
         containers.find(|c| c.name == "logs").unwrap().state = Some(serde_json::from_value(waiting).unwrap());
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", state], "{code}");
+        assert_eq!(w.reconcile().state(), format!("Created {state}"), "{code}");
     }
     // A container that its kubelet restarts has not ended.
     let mut w = with_sidecar("Worker=1:OnFailure", "", false).started();
@@ -159,23 +149,19 @@ fn a_success_is_held_for_a_moment_though_a_sidecar_runs_on() {
         let mut w = with_sidecar("Scheduler=1 Worker=1:ExitCode", "", native).started();
         w.pod("scheduler-0").main_container_ends(0);
         w.observe_end("scheduler-0").reconcile();
-        assert_eq!(w.state(), ["Created", "Running"], "{native}");
+        assert_eq!(w.state(), "Created Running", "{native}");
         // All workers raised an error, and the scheduler still succeeded.
-        w.pod("worker-0").exits(1);
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Failed"], "{native}");
+        w.pod("worker-0").exits(1).reconcile();
+        assert_eq!(w.state(), "Created Failed", "{native}");
     }
 }
 
 #[test]
 fn a_pod_of_which_only_a_sidecar_runs_is_not_active_after_a_failure() {
     let mut w = with_sidecar("Worker=2", "cleanPodPolicy: None", false);
-    w.reconcile();
-    w.pod("worker-0").running();
-    w.reconcile();
-    w.pod("worker-0").main_container_ends(3);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Failed"]);
+    w.reconcile().pod("worker-0").running().reconcile();
+    w.pod("worker-0").main_container_ends(3).reconcile();
+    assert_eq!(w.state(), "Created Failed");
     assert_eq!(w.counts("Worker"), (0, 0, 1), "the other one never started");
 }
 
@@ -189,8 +175,7 @@ fn a_container_that_its_kubelet_restarts_has_not_ended() {
         ("ExitCode", 0, true),
     ] {
         let mut w = with_sidecar(&format!("Worker=1:{policy}"), "", false).started();
-        w.pod("worker-0").main_container_ends(code);
-        w.reconcile();
+        w.pod("worker-0").main_container_ends(code).reconcile();
         assert_eq!(w.status().is_finished(), ended, "{policy} {code}");
     }
 }
@@ -200,23 +185,15 @@ fn an_init_container_that_keeps_failing_reaches_the_limit_in_every_scope() {
     for scope in ["Job", "Role", "Replica"] {
         let fields = format!("restartScope: {scope}, backoffLimit: 3");
         let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=1:OnFailure", &fields);
-        w.reconcile();
-        w.pod("worker-0").running();
+        w.reconcile().pod("worker-0").running();
         w.pod("scheduler-0").init_restarts("fetch", 2);
         assert_eq!(w.reconcile().status().restart_count, 2, "{scope}");
-        w.pod("scheduler-0").init_restarts("fetch", 8);
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Failed"], "{scope}");
+        w.pod("scheduler-0").init_restarts("fetch", 8).reconcile();
+        assert_eq!(w.state(), "Created Failed", "{scope}");
         let failure = w.status().failure.unwrap();
         assert_eq!(failure.reason, "BackoffLimitExceeded", "{scope}");
-        assert_eq!(
-            (
-                failure.container.as_deref(),
-                failure.exit_code,
-                failure.pod.as_deref()
-            ),
-            (Some("fetch"), Some(1), Some("job-scheduler-0")),
-            "{scope}"
-        );
+        assert_eq!(failure.container.as_deref(), Some("fetch"), "{scope}");
+        assert_eq!(failure.exit_code, Some(1), "{scope}");
+        assert_eq!(failure.pod.as_deref(), Some("job-scheduler-0"), "{scope}");
     }
 }

@@ -6,14 +6,12 @@ use training_job::api::JobStatus;
 
 use training_job_testbed::steps;
 
-use crate::harness::{PlanHarness, Stories};
-
-/// A change of the cluster after it has come to rest.
-type Act = fn(&mut PlanHarness);
+use crate::harness::{Act, PlanHarness, Stories};
 
 struct Story {
     name: &'static str,
     start: fn() -> PlanHarness,
+    /// Each happens once the cluster is at rest.
     acts: &'static [Act],
 }
 
@@ -25,7 +23,7 @@ const STORIES: &[Story] = &[
             run,
             |w| w.pod("worker-0").succeeds(),
             |w| w.pod("scheduler-0").succeeds(),
-            finish_deletions,
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
@@ -34,10 +32,10 @@ const STORIES: &[Story] = &[
         acts: &[
             run,
             |w| w.pod("worker-1").exits(137),
-            finish_deletions,
+            PlanHarness::finish_deletions,
             run,
             |w| w.pod("scheduler-0").succeeds(),
-            finish_deletions,
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
@@ -50,20 +48,22 @@ const STORIES: &[Story] = &[
         },
         acts: &[
             run,
-            |w| {
-                w.pod("worker-0").exits(1);
-                w.pod("worker-1").exits(1);
-            },
+            |w| w.pod("worker-0").exits(1).pod("worker-1").exits(1),
             run,
             |w| w.pod("worker-0").restarts_in_place(1),
             |w| w.pod("worker-0").exits(1),
-            finish_deletions,
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
         name: "restart of a role",
         start: || PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Role"),
-        acts: &[run, |w| w.pod("worker-0").exits(1), finish_deletions, run],
+        acts: &[
+            run,
+            |w| w.pod("worker-0").exits(1),
+            PlanHarness::finish_deletions,
+            run,
+        ],
     },
     Story {
         name: "failure",
@@ -72,7 +72,7 @@ const STORIES: &[Story] = &[
             run,
             |w| w.pod("worker-1").exits(1),
             |w| w.pod("worker-0").exits(1),
-            finish_deletions,
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
@@ -83,7 +83,11 @@ const STORIES: &[Story] = &[
                 "backoffLimit: 0, cleanPodPolicy: None",
             )
         },
-        acts: &[run, |w| w.pod("worker-0").restarts_in_place(1), finish_deletions],
+        acts: &[
+            run,
+            |w| w.pod("worker-0").restarts_in_place(1),
+            PlanHarness::finish_deletions,
+        ],
     },
     Story {
         name: "deadline and time to live",
@@ -95,9 +99,9 @@ const STORIES: &[Story] = &[
         },
         acts: &[
             run,
-            |w| void(w.after(60)),
-            finish_deletions,
-            |w| void(w.after(60)),
+            |w| w.after(60),
+            PlanHarness::finish_deletions,
+            |w| w.after(60),
         ],
     },
     Story {
@@ -105,12 +109,12 @@ const STORIES: &[Story] = &[
         start: || PlanHarness::train("Scheduler=1 Worker=2", "backoffLimit: 0"),
         acts: &[
             run,
-            |w| void(w.suspend(true)),
-            |w| void(w.suspend(false)),
-            finish_deletions,
+            |w| w.suspend(true),
+            |w| w.suspend(false),
+            PlanHarness::finish_deletions,
             run,
-            |w| void(w.suspend(true)),
-            finish_deletions,
+            |w| w.suspend(true),
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
@@ -118,9 +122,9 @@ const STORIES: &[Story] = &[
         start: || PlanHarness::train("Scheduler=1 Worker=3", "backoffLimit: 0"),
         acts: &[
             run,
-            |w| void(w.scale("Worker", 1)),
-            finish_deletions,
-            |w| void(w.scale("Worker", 2)),
+            |w| w.scale("Worker", 1),
+            PlanHarness::finish_deletions,
+            |w| w.scale("Worker", 2),
             run,
         ],
     },
@@ -130,8 +134,8 @@ const STORIES: &[Story] = &[
         acts: &[
             run,
             |w| w.pod("worker-0").deleted_by_user(),
-            finish_deletions,
-            finish_deletions,
+            PlanHarness::finish_deletions,
+            PlanHarness::finish_deletions,
             run,
         ],
     },
@@ -143,34 +147,24 @@ const STORIES: &[Story] = &[
             |w| w.pod("server-0").exits(1),
             run,
             |w| w.pod("worker-0").succeeds(),
-            finish_deletions,
+            PlanHarness::finish_deletions,
         ],
     },
     Story {
         name: "mistake",
         start: || PlanHarness::train("Worker=-1", ""),
-        acts: &[
-            |w| void(w.scale("Worker", 1)),
-            run,
-            |w| w.pod("worker-0").succeeds(),
-        ],
+        acts: &[|w| w.scale("Worker", 1), run, |w| w.pod("worker-0").succeeds()],
     },
 ];
 
-fn run(w: &mut PlanHarness) {
+fn run(w: &mut PlanHarness) -> &mut PlanHarness {
     let names = w.pod_names();
     let pending = |n: &&String| !n.starts_with('(') && w.pods[&format!("job-{n}")].status.is_none();
     let pending: Vec<String> = names.iter().filter(pending).cloned().collect();
     for name in pending {
         w.pod(&name).running();
     }
-}
-
-/// Adapts a method of the harness that returns the harness to an act.
-fn void(_: &mut PlanHarness) {}
-
-fn finish_deletions(w: &mut PlanHarness) {
-    PlanHarness::finish_deletions(w);
+    w
 }
 
 /// Runs a pass in which only the first `calls` calls are made, and the status is stored or not.
@@ -279,7 +273,7 @@ fn stories_end_as_they_should() {
             format!(
                 "{}: {} restarts {} pods {:?}",
                 story.name,
-                w.state().join(" "),
+                w.state(),
                 w.status().restart_count,
                 w.pod_names()
             )

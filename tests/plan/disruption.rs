@@ -13,9 +13,8 @@ fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
         ("Never", "Failed"),
     ] {
         let mut w = PlanHarness::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
-        w.pod("worker-0").evicted();
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", then], "{policy}");
+        w.pod("worker-0").evicted().reconcile();
+        assert_eq!(w.state(), format!("Created {then}"), "{policy}");
         let failure = w.status().failure.unwrap();
         assert_eq!((failure.reason.as_str(), failure.exit_code), ("Evicted", None));
         assert_eq!(failure.message, "The node was low on resource: memory.");
@@ -27,7 +26,7 @@ fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
 fn a_drained_pod_is_judged_by_the_drain_and_not_by_its_exit_code() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 3").started();
     w.pod("worker-0").disrupted();
-    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
+    assert_eq!(w.reconcile().state(), "Created Restarting");
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn a_pod_that_is_taken_away_without_a_condition_is_judged_by_the_reason() {
     {
         let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 3").started();
         w.pod("worker-0").ends_as_it_is_taken(reason, 1);
-        assert_eq!(w.reconcile().state(), ["Created", then], "{reason}");
+        assert_eq!(w.reconcile().state(), format!("Created {then}"), "{reason}");
         assert_eq!(w.status().failure.unwrap().reason, reason);
     }
 }
@@ -62,20 +61,17 @@ fn a_terminating_pod_is_neither_active_nor_failed() {
             None => w.pod("worker-0").deleted_by_user(),
             Some(code) => w.pod("worker-0").exits(code),
         }
-        w.reconcile();
-        assert_eq!(
-            (w.state(), w.counts("Worker")),
-            (vec!["Created".into(), "Running".to_owned()], (1, 0, 0))
-        );
+        .reconcile();
+        assert_eq!(w.state(), "Created Running");
+        assert_eq!(w.counts("Worker"), (1, 0, 0));
     }
 }
 
 #[test]
 fn a_deleted_pod_takes_the_rest_of_its_group_along_at_once() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
-    w.pod("worker-0").deleted_by_user();
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Restarting"]);
+    w.pod("worker-0").deleted_by_user().reconcile();
+    assert_eq!(w.state(), "Created Restarting");
     assert_eq!(
         w.pod_names(),
         ["(scheduler-0)", "(worker-0)", "(worker-1)"],
@@ -106,7 +102,7 @@ fn nothing_has_succeeded_that_was_taken_away() {
                     match code {
                         0 => w.pod(name).succeeds(),
                         code => w.pod(name).exits(code),
-                    }
+                    };
                     if disrupted {
                         w.pod(name).becomes_disruption_target("EvictionByEvictionAPI");
                     }
@@ -115,9 +111,7 @@ fn nothing_has_succeeded_that_was_taken_away() {
                 let case = format!("{roles} {fields} {code} {disrupted}");
                 assert!(!w.status().is_finished(), "{case}: {:?}", w.state());
                 assert!(w.status().recovery.completed.is_empty(), "{case}");
-                w.finish_deletions().reconcile();
-                w.all_running();
-                assert_eq!(w.state(), ["Created", "Running"], "{case}");
+                assert_eq!(w.all_replaced().state(), "Created Running", "{case}");
             }
         }
     }
@@ -132,16 +126,12 @@ fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy
             w.after(5)
                 .pod("worker-0")
                 .becomes_disruption_target("TerminationByKubelet");
-            w.after(1);
+            let pod = w.after(1).pod("worker-0");
             match code {
-                0 => w.pod("worker-0").succeeds_as_it_is_taken(),
-                code => w.pod("worker-0").exits_as_it_is_taken(code),
-            }
-            assert_eq!(
-                w.reconcile().state(),
-                ["Created", "Restarting"],
-                "{policy} {code}"
-            );
+                0 => pod.succeeds_as_it_is_taken(),
+                code => pod.exits_as_it_is_taken(code),
+            };
+            assert_eq!(w.reconcile().state(), "Created Restarting", "{policy} {code}");
             let failure = w.status().failure.unwrap();
             assert_eq!(failure.reason, "TerminationByKubelet");
             assert_eq!(
@@ -172,9 +162,8 @@ fn a_success_before_a_disruption_stays_a_success() {
         }
         w.reconcile();
         assert_eq!(w.status().recovery.completed["Worker"], "0", "{disrupted}");
-        w.pod("worker-0").vanishes();
-        w.pod("worker-1").succeeds();
-        assert_eq!(w.reconcile().state(), ["Created", "Succeeded"], "{disrupted}");
+        w.pod("worker-0").vanishes().pod("worker-1").succeeds();
+        assert_eq!(w.reconcile().state(), "Created Succeeded", "{disrupted}");
     }
 }
 
@@ -184,8 +173,7 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
     w.pod("worker-1").object().spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
     w.pod("worker-1").deleted_by_user();
     let since = w.now;
-    w.reconcile();
-    w.pod("scheduler-0").vanishes();
+    w.reconcile().pod("scheduler-0").vanishes();
     w.pod("worker-0").vanishes();
     let notices = |w: &PlanHarness| -> Vec<String> {
         let notices = w.plan().notices.into_iter();
@@ -283,15 +271,13 @@ fn a_pod_that_a_finalizer_holds_is_reported_with_it_and_never_deleted_by_force()
 fn a_job_without_running_pods_is_not_running() {
     let mut w = PlanHarness::train("Worker=2", "restartScope: Replica").started();
     w.pod("worker-0").deleted_by_user();
-    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-1")
         .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
-    assert_eq!(w.reconcile().state(), ["Created"]);
+    assert_eq!(w.reconcile().state(), "Created");
     assert_eq!(w.conditions()[1], "Running=False(ToyJobNotRunning)");
     assert_eq!(w.plan().notices[0].reason, "PodStateUnknown");
-    w.finish_deletions().reconcile();
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.all_replaced().state(), "Created Running");
 }
 
 #[test]
@@ -299,10 +285,10 @@ fn a_job_runs_while_a_replica_runs_that_does_not_decide() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "restartScope: Replica").started();
     w.pod("scheduler-0")
         .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
-    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-0")
         .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
-    assert_eq!(w.reconcile().state(), ["Created"]);
+    assert_eq!(w.reconcile().state(), "Created");
 }
 
 #[test]
@@ -335,52 +321,35 @@ fn a_deleted_replica_of_a_distributed_training_restarts_the_job_even_under_never
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").deleted_by_user();
     w.reconcile().finish_deletions().reconcile();
-    assert_eq!(w.state(), ["Created", "Restarting"]);
+    assert_eq!(w.state(), "Created Restarting");
     let failure = w.status().failure.unwrap();
-    assert_eq!(
-        (failure.reason.as_str(), failure.message.as_str()),
-        ("PodDeleted", "pod job-worker-0 was deleted")
-    );
-    w.finish_deletions().reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 1)
-    );
+    assert_eq!(failure.reason.as_str(), "PodDeleted");
+    assert_eq!(failure.message.as_str(), "pod job-worker-0 was deleted");
+    assert_eq!(w.all_replaced().state(), "Created Running");
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
 fn a_deleted_replica_that_stands_alone_is_made_again() {
     for roles in ["Worker=1", "Worker=1:OnFailure"] {
         let mut w = PlanHarness::train(roles, "").started();
-        w.pod("worker-0").deleted_by_user();
-        w.reconcile();
+        w.pod("worker-0").deleted_by_user().reconcile();
         assert_eq!(
             w.pod_names(),
             ["(worker-0)"],
             "not before its predecessor is gone"
         );
-        w.finish_deletions().reconcile();
-        w.all_running();
-        assert_eq!(
-            (w.state(), w.pod_names()),
-            (
-                vec!["Created".into(), "Running".to_owned()],
-                vec!["worker-0".to_owned()]
-            )
-        );
+        assert_eq!(w.all_replaced().state(), "Created Running");
+        assert_eq!(w.pod_names(), ["worker-0"]);
     }
 }
 
 #[test]
 fn a_loss_is_noticed_though_the_operator_was_away() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
-    w.pod("worker-1").vanishes();
-    w.restart_operator().reconcile();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Restarting".to_owned()], 1)
-    );
+    w.pod("worker-1").vanishes().restart_operator().reconcile();
+    assert_eq!(w.state(), "Created Restarting");
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
@@ -401,33 +370,23 @@ fn a_silent_node_is_waited_for() {
         "NodeLost",
         "Node node-1 which was running pod is unresponsive",
     );
-    w.reconcile();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 0)
-    );
-    w.pod("worker-0").vanishes();
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Restarting"]);
+    assert_eq!(w.reconcile().state(), "Created Running");
+    assert_eq!(w.status().restart_count, 0);
+    w.pod("worker-0").vanishes().reconcile();
+    assert_eq!(w.state(), "Created Restarting");
 }
 
 #[test]
 fn a_pod_that_never_starts_does_not_delay_others_forever() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60");
-    w.reconcile();
-    w.pod("scheduler-0").running();
+    w.reconcile().pod("scheduler-0").running();
     w.pod("worker-0")
         .waits("ImagePullBackOff", "Back-off pulling image \"example.com/toy:1\"");
-    w.reconcile();
-    assert_eq!(
-        (w.state(), w.counts("Worker")),
-        (vec!["Created".into(), "Running".to_owned()], (0, 0, 0))
-    );
+    assert_eq!(w.reconcile().state(), "Created Running");
+    assert_eq!(w.counts("Worker"), (0, 0, 0));
     w.after(60).reconcile().finish_deletions().reconcile();
-    assert_eq!(
-        (w.state(), w.pod_names().len()),
-        (vec!["Created".into(), "Failed".to_owned()], 0)
-    );
+    assert_eq!(w.state(), "Created Failed");
+    assert_eq!(w.pod_names().len(), 0);
     assert_eq!(
         w.status().failure.unwrap().message,
         "the job did not end within activeDeadlineSeconds (60 s); pod job-worker-0 never started: \
@@ -439,6 +398,5 @@ fn a_pod_that_never_starts_does_not_delay_others_forever() {
 fn a_deleted_service_is_made_again() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "").started();
     w.services.remove("job-worker-0");
-    w.reconcile();
-    assert_eq!(w.service_names(), ["scheduler-0", "worker-0"]);
+    assert_eq!(w.reconcile().service_names(), ["scheduler-0", "worker-0"]);
 }

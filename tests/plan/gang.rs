@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 
-use crate::harness::{PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories};
 
 /// Returns a job of these roles under Volcano. Each container requests a CPU.
 fn under_volcano(roles: &str, run_policy: &str) -> PlanHarness {
@@ -52,7 +52,7 @@ fn pods_are_created_when_volcano_admits_the_group() {
     let group = json!({"minMember": 3, "minResources": {"cpu": "3"}, "queue": "default"});
     assert_eq!(spec(&mut w), group);
     assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
-    assert_eq!(w.state(), ["Created"]);
+    assert_eq!(w.state(), "Created");
     let created = w.now;
     assert_eq!(
         w.status().start_time.unwrap().0,
@@ -61,7 +61,7 @@ fn pods_are_created_when_volcano_admits_the_group() {
     );
     assert!(w.status().replica_statuses.is_empty());
     w.after(1_000).phase("Pending");
-    assert_eq!((w.pod_names().len(), w.state()), (0, vec!["Created".to_owned()]));
+    assert_eq!((w.pod_names().len(), w.state()), (0, "Created".to_owned()));
     assert_eq!(
         w.status().start_time.unwrap().0,
         created,
@@ -80,7 +80,7 @@ fn pods_are_created_when_volcano_admits_the_group() {
     );
     w.all_running();
     assert_eq!(spec(&mut w), group);
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.state(), "Created Running");
 }
 
 #[test]
@@ -129,8 +129,7 @@ fn a_group_follows_the_job_and_keeps_fields_of_others() {
     w.reconcile();
     w.group().unwrap()["spec"]["queue"] = json!("theirs");
     w.group().unwrap()["spec"]["other"] = json!({"of": "another"});
-    w.phase("Inqueue").all_running();
-    w.scale("Worker", 3).reconcile();
+    w.phase("Inqueue").all_running().scale("Worker", 3).reconcile();
     let group =
         json!({"minMember": 4, "minResources": {"cpu": "4"}, "queue": "theirs", "other": {"of": "another"}});
     assert_eq!(spec(&mut w), group);
@@ -158,8 +157,7 @@ fn members_that_have_ended_are_not_counted() {
         w.reconcile().phase("Inqueue").all_running();
         let all = json!({"cpu": "3", "example.com/gpu": "1"});
         assert_eq!(spec(&mut w)["minResources"], all, "{scheduler}");
-        w.pod("worker-0").succeeds();
-        w.pod("server-0").succeeds();
+        w.pod("worker-0").succeeds().pod("server-0").succeeds();
         w.reconcile();
         assert_eq!(spec(&mut w)["minMember"], 2, "{scheduler}");
         assert_eq!(
@@ -167,8 +165,7 @@ fn members_that_have_ended_are_not_counted() {
             json!({"cpu": "2"}),
             "{scheduler}: what nobody asks for any more is gone"
         );
-        w.pod("worker-1").exits(137);
-        w.reconcile();
+        w.pod("worker-1").exits(137).reconcile();
         assert_eq!(spec(&mut w)["minMember"], 2, "{scheduler}: it comes again");
     }
 }
@@ -183,8 +180,7 @@ fn a_group_that_waits_again_requests_the_missing_members() {
         for index in 0..4 {
             w.pod(&format!("worker-{index}")).is_scheduled();
         }
-        w.reconcile();
-        w.pod("worker-2").vanishes();
+        w.reconcile().pod("worker-2").vanishes();
         w.reconcile().phase("Pending");
         assert_eq!(w.pod_names().len(), 4, "the missing one is made at once");
         assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
@@ -205,7 +201,7 @@ fn a_group_that_waits_again_requests_the_missing_members() {
 /// Missing pods are created immediately if another pod holds capacity, and not otherwise.
 #[test]
 fn pods_that_hold_no_room_let_none_in_beside_them() {
-    let leaves: [fn(&mut PlanHarness); 3] = [
+    let leaves: [Act; 3] = [
         |w| w.pod("worker-0").deleted_by_user(),
         |w| w.pod("worker-0").succeeds(),
         // A surplus pod, which is deleted now.
@@ -213,14 +209,14 @@ fn pods_that_hold_no_room_let_none_in_beside_them() {
             let pod = w.pods.remove("job-worker-0").unwrap();
             w.pods.insert("job-worker-9".to_owned(), pod);
             w.pod("worker-9").object().metadata.name = Some("job-worker-9".to_owned());
+            w
         },
     ];
     for (case, leave) in leaves.into_iter().enumerate() {
         let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "restartScope: Replica");
         w.reconcile().phase("Inqueue").all_running();
         w.group().unwrap()["status"] = json!({"phase": "Pending"});
-        w.pod("scheduler-0").vanishes();
-        w.pod("worker-1").vanishes();
+        w.pod("scheduler-0").vanishes().pod("worker-1").vanishes();
         leave(&mut w);
         assert!(w.plan().create_pods.is_empty(), "{case}");
         w.group().unwrap()["status"] = json!({"phase": "Inqueue"});
@@ -232,15 +228,12 @@ fn pods_that_hold_no_room_let_none_in_beside_them() {
 fn ends_of_pods_are_seen_while_the_group_waits() {
     let mut w = under_volcano("Scheduler=1 Worker=2:Never", "");
     w.reconcile().phase("Inqueue").all_running().phase("Running");
-    w.phase("Pending");
-    w.pod("worker-1").exits(1);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Failed"]);
+    w.phase("Pending").pod("worker-1").exits(1).reconcile();
+    assert_eq!(w.state(), "Created Failed");
 
     let mut w = under_volcano("Scheduler=1 Worker=2", "");
     w.reconcile().phase("Inqueue").all_running().phase("Pending");
-    w.pod("scheduler-0").succeeds();
-    w.reconcile().after(2).reconcile();
+    w.pod("scheduler-0").succeeds().reconcile().after(2).reconcile();
     assert!(w.status().is(ConditionType::Succeeded));
 }
 
@@ -253,20 +246,17 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
     let uid = |w: &PlanHarness| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
     w.pod("worker-1").exits(137);
-    w.reconcile().after(5).reconcile();
-    assert_eq!(w.status().recovery.job, 1);
+    assert_eq!(w.reconcile().after(5).reconcile().status().recovery.job, 1);
     assert_eq!(uid(&w), first, "the old pods still end");
     assert!(notices(&w).is_empty(), "the old group does not wait");
     w.finish_deletions().reconcile();
     assert_ne!(uid(&w), first, "it queues anew");
     assert_eq!(w.pod_names().len(), 0);
     assert_eq!(w.service_names().len(), 3, "names stay as they are");
-    w.phase("Inqueue").all_running();
-    assert_eq!(w.pod_names().len(), 3);
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.phase("Inqueue").all_running().pod_names().len(), 3);
+    assert_eq!(w.state(), "Created Running");
     let second = uid(&w);
-    w.pod("worker-1").exits(137);
-    w.reconcile().after(5).reconcile();
+    w.pod("worker-1").exits(137).reconcile().after(5).reconcile();
     w.finish_deletions().reconcile();
     assert_ne!(uid(&w), second);
 }
@@ -294,11 +284,8 @@ fn pods_of_another_scheduler_are_not_members() {
     w.phase("Inqueue");
     let pod = w.pod("worker-0").object();
     let scheduler = pod.spec.as_ref().unwrap().scheduler_name.as_deref();
-    assert_eq!(
-        (scheduler, &pod.metadata.annotations),
-        (Some("mine"), &None),
-        "it is left as it is"
-    );
+    assert_eq!(scheduler, Some("mine"), "it is left as it is");
+    assert_eq!(&pod.metadata.annotations, &None, "it is left as it is");
 }
 
 #[test]
@@ -320,21 +307,17 @@ fn a_group_goes_after_the_last_pod_and_comes_again_with_the_job() {
     assert!(w.group().is_some(), "its pods still end");
     w.finish_deletions().reconcile();
     assert!(w.group().is_none());
-    w.suspend(false).reconcile();
-    assert_eq!(w.pod_names().len(), 0);
-    w.phase("Inqueue").all_running();
-    assert_eq!(w.pod_names().len(), 3);
+    assert_eq!(w.suspend(false).reconcile().pod_names().len(), 0);
+    assert_eq!(w.phase("Inqueue").all_running().pod_names().len(), 3);
 
     w.edit(|job| {
         let policy = json!({"cleanPodPolicy": "None"});
         job.spec.run_policy = Some(serde_json::from_value(policy).unwrap());
     });
-    w.pod("scheduler-0").succeeds();
-    w.reconcile().after(2).reconcile();
+    w.pod("scheduler-0").succeeds().reconcile().after(2).reconcile();
     assert!(w.status().is(ConditionType::Succeeded));
     assert!(w.group().is_some(), "workers run on");
-    w.pod("worker-0").succeeds();
-    w.pod("worker-1").succeeds();
+    w.pod("worker-0").succeeds().pod("worker-1").succeeds();
     w.reconcile();
     assert!(w.group().is_none());
 }
@@ -408,8 +391,7 @@ fn a_gang_without_nodes_is_reported_in_the_schedulers_words() {
 fn other_obstacles_of_pods_of_a_gang_are_reported_for_each() {
     let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
     name_scheduler(&mut w, "mine");
-    w.reconcile();
-    w.pod("scheduler-0").waits("ErrImagePull", "no image");
+    w.reconcile().pod("scheduler-0").waits("ErrImagePull", "no image");
     w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
     let told = notices(&w);
     for reason in ["ErrImagePull", "Unschedulable"] {
@@ -497,15 +479,13 @@ fn a_job_without_a_gang_scheduler_reports_a_part_that_waits_for_long() {
     let partly = |w: &PlanHarness| notices(w).into_iter().find(|n| n.starts_with("PartlyScheduled"));
     w.reconcile().after(400);
     assert_eq!(partly(&w), None, "nothing is held");
-    w.pod("scheduler-0").running();
-    w.reconcile();
+    w.pod("scheduler-0").running().reconcile();
     let text = "PartlyScheduled: 2 of 3 pods have had no node for 5 minutes while the other pods occupy theirs; a gang \
                 scheduler or a queue starts all pods of a job or none";
     assert_eq!(partly(&w).as_deref(), Some(text));
 
     let mut w = PlanHarness::train("Scheduler=1 Worker=1", "");
-    w.reconcile();
-    w.pod("scheduler-0").running();
+    w.reconcile().pod("scheduler-0").running();
     w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
     w.reconcile();
     assert_eq!(partly(&w), None);

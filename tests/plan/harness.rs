@@ -5,6 +5,9 @@ use training_job_testbed::{ELASTIC, ToyJob};
 
 pub(crate) type PlanHarness = training_job_testbed::PlanHarness<ToyJob>;
 
+/// A change of the cluster.
+pub(crate) type Act = fn(&mut PlanHarness) -> &mut PlanHarness;
+
 pub(crate) trait Stories {
     /// Creates a harness with a job of these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its
     /// run policy.

@@ -13,8 +13,7 @@ fn types(status: &JobStatus) -> Vec<&str> {
 #[test]
 fn the_panic_is_a_condition_of_its_own_and_an_event() {
     let mut w = PlanHarness::train("Worker=1", "");
-    w.reconcile();
-    w.all_running();
+    w.reconcile().all_running();
     let now: Timestamp = "2030-01-01T00:00:00.5Z".parse().unwrap();
     let before = w.reconcile().status();
     assert_eq!(types(&before), ["Created", "Running"]);

@@ -13,8 +13,7 @@ fn fails_after(w: &mut PlanHarness, seconds: i64) -> i64 {
     let end = container.state.as_mut().unwrap().terminated.as_mut().unwrap();
     end.started_at = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(started));
     let failed = w.now;
-    w.reconcile().finish_deletions().reconcile();
-    w.all_running();
+    w.all_replaced();
     w.now.duration_since(failed).as_secs()
 }
 
@@ -32,8 +31,7 @@ fn pauses_grow_while_attempts_fail_soon() {
             "{scope}"
         );
         w.suspend(true).reconcile().finish_deletions().reconcile();
-        w.suspend(false).reconcile();
-        w.all_running();
+        w.suspend(false).reconcile().all_running();
         assert_eq!(fails_after(&mut w, 1), 0, "{scope}: it begins anew");
     }
 }
@@ -59,9 +57,7 @@ fn disrupted_and_deleted_replicas_restart_without_a_pause() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "").started();
     for _ in 0..4 {
         let before = w.now;
-        w.pod("worker-0").deleted_by_user();
-        w.reconcile().finish_deletions().reconcile();
-        w.all_running();
+        w.pod("worker-0").deleted_by_user().all_replaced();
         assert_eq!(w.now, before);
     }
 }
@@ -76,8 +72,7 @@ fn a_pod_that_its_kubelet_rejects_is_replaced_after_a_pause() {
         let rejected = w.now;
         let message = "Pod was rejected: The node had condition: [DiskPressure]. ";
         w.pod("worker-0").taken("Failed", "Evicted", message);
-        w.reconcile().finish_deletions().reconcile();
-        w.all_running();
+        w.all_replaced();
         pauses.push(w.now.duration_since(rejected).as_secs());
     }
     assert_eq!(pauses, [10, 20, 40]);
@@ -124,12 +119,12 @@ fn a_container_that_never_ran_is_retried_unless_its_command_is_at_fault() {
                 (end.reason, end.message) = (Some(reason.to_owned()), Some(message.to_owned()));
                 w.reconcile().finish_deletions().reconcile();
                 w.after(100).all_running();
-                w.state().last().cloned()
+                w.state()
             };
             for _ in 0..restarts {
-                assert_eq!(fail().as_deref(), Some("Running"), "{reason} {code} {message}");
+                assert_eq!(fail(), "Created Running", "{reason} {code} {message}");
             }
-            assert_eq!(fail().as_deref(), Some("Failed"), "{reason} {code} {message}");
+            assert_eq!(fail(), "Created Failed", "{reason} {code} {message}");
             assert_eq!(w.status().restart_count, restarts, "{reason} {code} {message}");
         }
     }
@@ -139,9 +134,7 @@ fn a_container_that_never_ran_is_retried_unless_its_command_is_at_fault() {
 fn the_status_keeps_the_latest_failures_and_a_success_has_none() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     for code in [129, 130, 131, 132, 133, 134, 135] {
-        w.after(700).pod("worker-0").exits(code);
-        w.reconcile().finish_deletions().reconcile();
-        w.all_running();
+        w.after(700).pod("worker-0").exits(code).all_replaced();
     }
     let codes = |w: &PlanHarness| -> Vec<i32> {
         let history = w.status().failure_history;
@@ -149,12 +142,8 @@ fn the_status_keeps_the_latest_failures_and_a_success_has_none() {
     };
     assert_eq!(w.status().failure.unwrap().exit_code, Some(135));
     assert_eq!(codes(&w), [130, 131, 132, 133, 134]);
-    w.pod("worker-0").succeeds();
-    w.reconcile();
-    assert_eq!(
-        (w.status().failure, codes(&w)),
-        (None, vec![131, 132, 133, 134, 135])
-    );
+    assert_eq!(w.pod("worker-0").succeeds().reconcile().status().failure, None);
+    assert_eq!(codes(&w), vec![131, 132, 133, 134, 135]);
 }
 
 #[test]

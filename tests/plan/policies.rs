@@ -1,6 +1,6 @@
 //! Failure and success policies of a job, which take precedence over its restart policies and its kind's rule.
 
-use crate::harness::{PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories};
 
 /// Returns a job of a scheduler and three workers with these rules.
 fn ruled(policy: &str, rules: &str) -> PlanHarness {
@@ -25,18 +25,13 @@ fn the_first_rule_that_matches_decides_whatever_the_restart_policy() {
         .join(", ");
         let state = |code: i32| {
             let mut w = ruled(policy, &rules).started();
-            w.pod("worker-1").exits(code);
-            w.reconcile();
+            w.pod("worker-1").exits(code).reconcile();
             (w.state(), w.status().restart_count)
         };
-        assert_eq!(
-            state(42),
-            (vec!["Created".into(), "Failed".into()], 0),
-            "{policy}"
-        );
+        assert_eq!(state(42), ("Created Failed".to_owned(), 0), "{policy}");
         for code in [43, 44] {
             let (state, count) = state(code);
-            assert!(!state.contains(&"Failed".to_owned()), "{policy} {code}");
+            assert!(!state.contains("Failed"), "{policy} {code}");
             assert_eq!(count, i32::from(code == 43), "{policy} {code}");
         }
     }
@@ -47,15 +42,14 @@ fn failures_without_a_rule_follow_the_restart_policy() {
     for (policy, state) in [("Never", "Failed"), ("OnFailure", "Restarting")] {
         let mut w = ruled(policy, &on("42", "FailJob")).started();
         w.pod("worker-1").exits(1);
-        assert_eq!(w.reconcile().state(), ["Created", state], "{policy}");
+        assert_eq!(w.reconcile().state(), format!("Created {state}"), "{policy}");
     }
 }
 
 #[test]
 fn a_rule_that_fails_the_job_is_reported() {
     let mut w = ruled("OnFailure", &on("42", "FailJob")).started();
-    w.pod("worker-1").exits(42);
-    w.reconcile();
+    w.pod("worker-1").exits(42).reconcile();
     let last = w.status().conditions.last().unwrap().clone();
     assert_eq!(
         last.message,
@@ -82,8 +76,7 @@ fn replicas_that_restart_together_by_a_rule_are_made_together() {
     let mut w = ruled("OnFailure", &on("42", "RestartJob"))
         .with_scope(training_job::api::RestartScope::Replica)
         .started();
-    w.pod("worker-1").exits(42);
-    w.reconcile();
+    w.pod("worker-1").exits(42).reconcile();
     // The failed pod is gone, and one of the other pods is still terminating.
     w.remove_pod("job-scheduler-0");
     w.remove_pod("job-worker-2");
@@ -97,32 +90,41 @@ fn replicas_that_restart_together_by_a_rule_are_made_together() {
 
 #[test]
 fn rules_are_about_roles_containers_and_conditions() {
-    let fails = |rule: &str, what: &dyn Fn(&mut PlanHarness)| {
-        let mut w = ruled("OnFailure", rule).started();
-        what(&mut w);
-        w.reconcile();
-        w.state().contains(&"Failed".to_owned())
-    };
-    let exit = |replica: &'static str| move |w: &mut PlanHarness| w.pod(replica).exits(9);
-    let of_worker = "{action: FailJob, roles: [worker]}";
-    assert!(fails(of_worker, &exit("worker-0")));
-    assert!(!fails(of_worker, &exit("scheduler-0")));
-    let of_toy = "{action: FailJob, onExitCodes: {containerName: toy, operator: NotIn, values: [8]}}";
-    assert!(fails(of_toy, &exit("worker-0")));
-    let not_nine = "{action: FailJob, onExitCodes: {operator: NotIn, values: [9]}}";
-    assert!(!fails(not_nine, &exit("worker-0")));
-    let disrupted = "{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}";
-    assert!(!fails(disrupted, &exit("worker-0")));
-    assert!(fails(disrupted, &|w| w.pod("worker-0").evicted()));
-    assert!(fails(disrupted, &|w| w.pod("worker-0").disrupted()));
-    assert!(
-        fails(disrupted, &|w| w.pod("worker-0").vanishes()),
-        "a drain deletes pods"
-    );
-    let another = "{action: FailJob, onPodConditions: [{type: example.com/Preheated}]}";
-    assert!(!fails(another, &|w| w.pod("worker-0").disrupted()));
-    let no_longer = "{action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'False'}]}";
-    assert!(!fails(no_longer, &|w| w.pod("worker-0").evicted()));
+    let exits: Act = |w| w.pod("worker-0").exits(9);
+    let evicted: Act = |w| w.pod("worker-0").evicted();
+    let disrupted: Act = |w| w.pod("worker-0").disrupted();
+    let of_worker = "roles: [worker]";
+    let of_disruption = "onPodConditions: [{type: DisruptionTarget}]";
+    let table: [(&str, Act, bool); 10] = [
+        (of_worker, exits, true),
+        (of_worker, |w| w.pod("scheduler-0").exits(9), false),
+        (
+            "onExitCodes: {containerName: toy, operator: NotIn, values: [8]}",
+            exits,
+            true,
+        ),
+        ("onExitCodes: {operator: NotIn, values: [9]}", exits, false),
+        (of_disruption, exits, false),
+        (of_disruption, evicted, true),
+        (of_disruption, disrupted, true),
+        // A drain deletes pods.
+        (of_disruption, |w| w.pod("worker-0").vanishes(), true),
+        (
+            "onPodConditions: [{type: example.com/Preheated}]",
+            disrupted,
+            false,
+        ),
+        (
+            "onPodConditions: [{type: DisruptionTarget, status: 'False'}]",
+            evicted,
+            false,
+        ),
+    ];
+    for (row, (rule, happens, fails)) in table.into_iter().enumerate() {
+        let mut w = ruled("OnFailure", &format!("{{action: FailJob, {rule}}}")).started();
+        let state = happens(&mut w).reconcile().state();
+        assert_eq!(state.contains("Failed"), fails, "row {row}: {rule}");
+    }
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn exit_codes_are_those_of_the_frameworks_container_unless_a_rule_names_another(
         let end = serde_json::json!({"terminated": {"exitCode": if last { 0 } else { 143 }}});
         logs.unwrap().state = Some(serde_json::from_value(end).unwrap());
         w.reconcile();
-        w.state().contains(&"Failed".to_owned())
+        w.state().contains("Failed")
     };
     // After the training a sidecar ends by the kubelet's SIGTERM.
     let not_42 = "{action: FailJob, onExitCodes: {operator: NotIn, values: [42]}}";
@@ -173,15 +175,14 @@ fn the_exit_code_of_a_disrupted_pod_matches_no_rule() {
         if seen_first {
             w.reconcile();
         }
-        w.after(5).pod("worker-0").exits(143);
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Restarting"], "{seen_first}");
+        w.after(5).pod("worker-0").exits(143).reconcile();
+        assert_eq!(w.state(), "Created Restarting", "{seen_first}");
     }
     let mut w = ruled("OnFailure", rules).started();
     w.pod("worker-0")
         .becomes_disruption_target("TerminationByKubelet");
     w.after(5).pod("worker-0").exits_as_it_is_taken(143);
-    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
+    assert_eq!(w.reconcile().state(), "Created Restarting");
 }
 
 #[test]
@@ -190,18 +191,15 @@ fn ignored_failures_count_against_no_limit() {
     let policy = format!("backoffLimit: 1, failurePolicy: {{maxRestarts: 1, rules: [{rule}]}}");
     let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
     for _ in 0..5 {
-        w.pod("worker-0").evicted();
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Restarting"]);
-        w.finish_deletions().reconcile();
-        w.all_running();
+        w.pod("worker-0").evicted().reconcile();
+        assert_eq!(w.state(), "Created Restarting");
+        w.all_replaced();
     }
     assert_eq!(w.status().restart_count, 0);
     for state in ["Restarting", "Failed"] {
         w.pod("worker-0").exits(1);
-        assert_eq!(w.reconcile().state(), ["Created", state]);
-        w.finish_deletions().reconcile();
-        w.all_running();
+        assert_eq!(w.reconcile().state(), format!("Created {state}"));
+        w.all_replaced();
     }
 }
 
@@ -211,13 +209,11 @@ fn restarts_are_limited_in_all_or_within_some_time() {
         let policy = format!("failurePolicy: {{{policy}}}");
         let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
         for restarts in 0..9 {
-            w.after(pause).pod("worker-0").exits(1);
-            w.reconcile();
-            if w.state().contains(&"Failed".to_owned()) {
+            w.after(pause).pod("worker-0").exits(1).reconcile();
+            if w.state().contains("Failed") {
                 return (restarts, w.status().failure.unwrap().message);
             }
-            w.finish_deletions().reconcile();
-            w.all_running();
+            w.all_replaced();
         }
         (9, String::new())
     };
@@ -245,11 +241,11 @@ fn restarts_in_place_have_happened_when_they_are_counted() {
             let policy = format!("failurePolicy: {{maxRestarts: {limit}{window}}}");
             let mut w = PlanHarness::train("Worker=1:OnFailure", &policy).started();
             for restarts in 1..=limit + 1 {
-                assert_eq!(w.state(), ["Created", "Running"], "{policy}");
+                assert_eq!(w.state(), "Created Running", "{policy}");
                 w.pod("worker-0").restarts_in_place(1);
                 assert_eq!(w.reconcile().status().restart_count, restarts, "{policy}");
             }
-            assert_eq!(w.state(), ["Created", "Failed"], "{policy}");
+            assert_eq!(w.state(), "Created Failed", "{policy}");
         }
     }
 }
@@ -259,14 +255,10 @@ fn the_times_of_restarts_that_are_remembered_are_bounded() {
     let policy = "failurePolicy: {maxRestarts: 3, windowSeconds: 1}";
     let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=2:OnFailure", policy).started();
     for _ in 0..9 {
-        w.after(10).pod("worker-0").exits(1);
-        w.reconcile().finish_deletions().reconcile();
-        w.all_running();
+        w.after(10).pod("worker-0").exits(1).all_replaced();
     }
-    assert_eq!(
-        (w.status().recovery.restarted.len(), w.status().restart_count),
-        (4, 9)
-    );
+    assert_eq!(w.status().recovery.restarted.len(), 4);
+    assert_eq!(w.status().restart_count, 9);
 }
 
 #[test]
@@ -291,13 +283,13 @@ fn the_success_policy_selects_the_deciding_roles() {
     all.pod("scheduler-0").succeeds();
     assert_eq!(
         all.reconcile().state(),
-        ["Created", "Running"],
+        "Created Running",
         "the scheduler would decide"
     );
     all.pod("worker-0").succeeds();
-    assert_eq!(all.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(all.reconcile().state(), "Created Running");
     all.pod("worker-1").succeeds();
-    assert_eq!(all.reconcile().state(), ["Created", "Succeeded"]);
+    assert_eq!(all.reconcile().state(), "Created Succeeded");
 
     let mut any = PlanHarness::train(
         "Scheduler=1 Worker=2",
@@ -305,11 +297,11 @@ fn the_success_policy_selects_the_deciding_roles() {
     )
     .started();
     any.pod("worker-1").succeeds();
-    assert_eq!(any.reconcile().state(), ["Created", "Succeeded"]);
+    assert_eq!(any.reconcile().state(), "Created Succeeded");
 
     let mut both = PlanHarness::train("Scheduler=1 Worker=1", "successPolicy: {}").started();
     both.pod("scheduler-0").succeeds();
-    assert_eq!(both.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(both.reconcile().state(), "Created Running");
     both.pod("worker-0").succeeds();
-    assert_eq!(both.reconcile().state(), ["Created", "Succeeded"]);
+    assert_eq!(both.reconcile().state(), "Created Succeeded");
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::harness::{PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories};
 
 fn events(w: &PlanHarness) -> Vec<String> {
     let all = w.events.iter();
@@ -25,8 +25,7 @@ fn a_good_life() {
         w.conditions(),
         ["Created=True(ToyJobCreated)", "Running=True(ToyJobRunning)"]
     );
-    w.after(5).pod("scheduler-0").succeeds();
-    w.reconcile();
+    w.after(5).pod("scheduler-0").succeeds().reconcile();
     assert_eq!(
         w.conditions(),
         [
@@ -54,16 +53,14 @@ fn a_good_life() {
 #[test]
 fn a_life_with_a_restart() {
     let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=1", "").started();
-    w.pod("scheduler-0").exits(137);
-    w.reconcile();
+    w.pod("scheduler-0").exits(137).reconcile();
     assert_eq!(
         w.conditions(),
         ["Created=True(ToyJobCreated)", "Restarting=True(ToyJobRestarting)"]
     );
     w.finish_deletions().reconcile();
     // The pod succeeds before it was observed as running.
-    w.pod("scheduler-0").succeeds();
-    w.reconcile();
+    w.pod("scheduler-0").succeeds().reconcile();
     assert_eq!(
         w.conditions(),
         [
@@ -85,8 +82,7 @@ fn a_life_with_a_restart() {
 #[test]
 fn a_bad_end() {
     let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=1", "").started();
-    w.pod("server-0").exits(1);
-    w.reconcile();
+    w.pod("server-0").exits(1).reconcile();
     assert_eq!(
         w.conditions(),
         [
@@ -104,11 +100,10 @@ fn a_bad_end() {
 }
 
 /// Returns the cause in the only event of a job that fails, which follows the message of the condition.
-fn cause(roles: &str, fields: &str, fail: impl FnOnce(&mut PlanHarness)) -> String {
+fn cause(roles: &str, fields: &str, fail: Act) -> String {
     let mut w = PlanHarness::train(roles, fields).started();
     w.events.clear();
-    fail(&mut w);
-    w.reconcile();
+    fail(&mut w).reconcile();
     let head = format!("Warning ToyJobFailed: {} ", w.message_of("Failed"));
     match &events(&w)[..] {
         [event] => event.strip_prefix(&head).unwrap_or(event).to_owned(),
@@ -118,36 +113,39 @@ fn cause(roles: &str, fields: &str, fail: impl FnOnce(&mut PlanHarness)) -> Stri
 
 #[test]
 fn the_event_of_a_failed_job_is_a_warning_with_the_pod_and_the_cause() {
-    let exits = |w: &mut PlanHarness| w.pod("worker-1").exits(3);
+    let exits: Act = |w| w.pod("worker-1").exits(3);
     let code = "(job-worker-1: exit code 3)";
-    assert_eq!(cause("Worker=2:Never", "", exits), code);
-    assert_eq!(cause("Worker=2:ExitCode", "", exits), code);
-    assert_eq!(cause("Worker=2:OnFailure", "backoffLimit: 0", exits), code);
-    let evicted = |w: &mut PlanHarness| w.pod("worker-0").evicted();
-    assert_eq!(cause("Worker=2:Never", "", evicted), "(job-worker-0: Evicted)");
-    assert_eq!(
-        cause("Worker=2:OnFailure", "backoffLimit: 0", |w| w
-            .pod("worker-0")
-            .vanishes()),
-        "(job-worker-0: backoffLimit 0 is used up; the last failure: pod job-worker-0 was deleted)"
-    );
-    let late = |w: &mut PlanHarness| {
-        w.after(5);
-    };
-    assert_eq!(
-        cause("Worker=1", "activeDeadlineSeconds: 5", late),
-        "(the job did not end within activeDeadlineSeconds (5 s))"
-    );
+    let lost = "(job-worker-0: backoffLimit 0 is used up; the last failure: pod job-worker-0 was deleted)";
+    let late = "(the job did not end within activeDeadlineSeconds (5 s))";
+    let table: [(&str, &str, Act, &str); 6] = [
+        ("Worker=2:Never", "", exits, code),
+        ("Worker=2:ExitCode", "", exits, code),
+        ("Worker=2:OnFailure", "backoffLimit: 0", exits, code),
+        (
+            "Worker=2:Never",
+            "",
+            |w| w.pod("worker-0").evicted(),
+            "(job-worker-0: Evicted)",
+        ),
+        (
+            "Worker=2:OnFailure",
+            "backoffLimit: 0",
+            |w| w.pod("worker-0").vanishes(),
+            lost,
+        ),
+        ("Worker=1", "activeDeadlineSeconds: 5", |w| w.after(5), late),
+    ];
+    for (roles, policy, fail, expected) in table {
+        assert_eq!(cause(roles, policy, fail), expected, "{roles} {policy}");
+    }
 }
 
 #[test]
 fn every_restart_has_one_event() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "").started();
     for _ in 0..3 {
-        w.pod("worker-0").exits(137);
-        w.reconcile();
-        w.after(1).reconcile();
-        w.all_running();
+        w.pod("worker-0").exits(137).reconcile();
+        w.after(1).reconcile().all_running();
     }
     assert_eq!(w.event_reasons(), ["ToyJobRestarting"; 3]);
 }
@@ -157,10 +155,8 @@ fn transition_times_change_with_the_status_of_a_condition() {
     let mut w = PlanHarness::train("Worker=1", "");
     w.reconcile();
     let born = w.now;
-    w.after(10);
-    w.all_running();
-    w.after(10).pod("worker-0").succeeds();
-    w.reconcile();
+    w.after(10).all_running();
+    w.after(10).pod("worker-0").succeeds().reconcile();
     let seconds = |t: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
         t.as_ref().unwrap().0.duration_since(born).as_secs()
     };
@@ -171,10 +167,8 @@ fn transition_times_change_with_the_status_of_a_condition() {
         .map(|c| seconds(&c.last_transition_time))
         .collect();
     assert_eq!(times, [0, 20, 20], "Running ended at 20");
-    assert_eq!(
-        (seconds(&status.start_time), seconds(&status.completion_time)),
-        (0, 20)
-    );
+    assert_eq!(seconds(&status.start_time), 0);
+    assert_eq!(seconds(&status.completion_time), 20);
 }
 
 #[test]
@@ -188,12 +182,9 @@ fn times_of_conditions_put_them_in_order_however_fast_all_of_it_was() {
         let mut w = PlanHarness::train("Worker=1", "");
         w.now = time(seen);
         w.edit(|job| job.metadata.creation_timestamp = Some(Time(time(created))));
-        w.reconcile();
-        w.pod("worker-0").succeeds();
-        w.reconcile_once();
-        assert_eq!(w.state(), ["Created", "Running"], "clients wait for Running");
-        w.reconcile();
-        assert_eq!(w.state(), ["Created", "Succeeded"]);
+        w.reconcile().pod("worker-0").succeeds().reconcile_once();
+        assert_eq!(w.state(), "Created Running", "clients wait for Running");
+        assert_eq!(w.reconcile().state(), "Created Succeeded");
         let times: Vec<_> = w
             .status()
             .conditions
@@ -222,8 +213,7 @@ fn an_edited_time_changes_no_other_time() {
         let far = Some(Time("9999-01-01T00:00:00Z".parse().unwrap()));
         job.status.as_mut().unwrap().conditions[0].last_transition_time = far;
     });
-    w.after(5).pod("worker-0").succeeds();
-    w.reconcile();
+    w.after(5).pod("worker-0").succeeds().reconcile();
     let last = w.status().conditions.last().unwrap().last_transition_time.clone();
     assert_eq!(last.unwrap().0, w.now);
 }
@@ -243,8 +233,7 @@ fn the_status_of_a_partial_start_may_wait() {
     let urgent = |w: &PlanHarness| w.plan().status.expect("there is news").urgent;
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(!urgent(&w), "that the job is there");
-    w.reconcile();
-    w.pod("scheduler-0").running();
+    w.reconcile().pod("scheduler-0").running();
     assert!(!urgent(&w), "that part of it runs");
     w.pod("worker-0").succeeds();
     let mut begun = w.clone();
@@ -266,8 +255,7 @@ fn other_changes_during_the_start_are_urgent() {
     w.reconcile().suspend(true);
     assert!(urgent(&w), "one that is suspended before it runs");
     let mut w = PlanHarness::train("Scheduler=1:OnFailure Worker=1", "restartScope: Replica");
-    w.reconcile();
-    w.pod("scheduler-0").running();
+    w.reconcile().pod("scheduler-0").running();
     w.pod("scheduler-0").restarts_in_place(1);
     assert!(urgent(&w), "a restart");
 }
@@ -279,10 +267,8 @@ fn a_condition_under_another_reason_keeps_its_time() {
     w.edit(|job| job.status.as_mut().unwrap().conditions[1].reason = "JobRunning".to_owned());
     w.after(10).reconcile();
     let running = w.status().conditions[1].clone();
-    assert_eq!(
-        (running.reason.as_str(), running.last_transition_time),
-        ("ToyJobRunning", since)
-    );
+    assert_eq!(running.reason.as_str(), "ToyJobRunning");
+    assert_eq!(running.last_transition_time, since);
     assert_eq!(running.last_update_time.unwrap().0, w.now);
 }
 
@@ -330,8 +316,7 @@ fn a_notice_names_the_obstacle_of_waiting_pods() {
         "ImagePullBackOff: Error pod job-server-0 container toy waiting message: Back-off pulling image; \
          2 other pods have the same problem"
     );
-    w.all_running();
-    w.reconcile();
+    w.all_running().reconcile();
     assert!(notices(&w).is_empty());
 }
 

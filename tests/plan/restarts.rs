@@ -11,18 +11,15 @@ use Then::{Fails, Restarts};
 
 fn after_exit(mut harness: PlanHarness, code: i32) -> Then {
     harness = harness.started();
-    harness.pod("worker-0").exits(code);
-    harness.reconcile();
-    match harness.state().last().map(String::as_str) {
-        Some("Failed") => {
+    harness.pod("worker-0").exits(code).reconcile();
+    match &*harness.state() {
+        "Created Failed" => {
             assert_eq!(harness.status().restart_count, 0);
             Fails
         }
-        Some("Restarting") => {
-            assert_eq!(
-                (harness.status().restart_count, harness.pod_names()),
-                (1, vec!["worker-0".to_owned()])
-            );
+        "Created Restarting" => {
+            assert_eq!(harness.status().restart_count, 1);
+            assert_eq!(harness.pod_names(), ["worker-0"]);
             Restarts
         }
         other => panic!("after exit {code}: {other:?}"),
@@ -61,9 +58,7 @@ fn the_kubelet_leaves_an_exit_code_to_the_operator() {
 fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "ttlSecondsAfterFinished: 9").started();
     w.events.clear();
-    w.pod("worker-1").exits(1);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Failed"]);
+    assert_eq!(w.pod("worker-1").exits(1).reconcile().state(), "Created Failed");
     assert_eq!(w.event_reasons(), ["ToyJobFailed"], "and no restart");
     assert_eq!(
         w.events[0].message,
@@ -81,24 +76,19 @@ fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
 fn a_retryable_sibling_of_a_final_failure_is_not_restarted() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:ExitCode", "").started();
     w.pod("worker-1").exits(1);
-    w.after(1).pod("worker-0").exits(137);
-    w.reconcile();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Failed".to_owned()], 0)
-    );
+    w.after(1).pod("worker-0").exits(137).reconcile();
+    assert_eq!(w.state(), "Created Failed");
+    assert_eq!(w.status().restart_count, 0);
 }
 
 #[test]
 fn policies_differ_between_roles() {
     let mut w = PlanHarness::train("Scheduler=1:Never Server=1:ExitCode Worker=1:Never", "").started();
     w.pod("server-0").exits(137);
-    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
-    w.finish_deletions().reconcile();
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.reconcile().state(), "Created Restarting");
+    assert_eq!(w.all_replaced().state(), "Created Running");
     w.pod("worker-0").exits(137);
-    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), "Created Failed");
 }
 
 #[test]
@@ -126,7 +116,11 @@ fn the_frameworks_container_decides_alone() {
         });
         let mut w = w.started();
         w.pod("worker-0").exits_in(failing, code);
-        assert_eq!(w.reconcile().state().last().unwrap(), then, "{failing} {code}");
+        assert_eq!(
+            w.reconcile().state(),
+            format!("Created {then}"),
+            "{failing} {code}"
+        );
         let failure = w.status().failure;
         let container = failure.and_then(|failure| failure.container);
         assert_eq!(container.as_deref(), Some("toy").filter(|_| failing == "toy"));
@@ -144,7 +138,7 @@ fn a_pod_that_fails_without_a_word_is_tried_again_unless_never() {
         let mut w = PlanHarness::train(&format!("Worker=1:{policy}"), "").started();
         w.pod("worker-0")
             .taken("Failed", "UnexpectedAdmissionError", "no such device");
-        assert_eq!(w.reconcile().state().last().unwrap(), then, "{policy}");
+        assert_eq!(w.reconcile().state(), format!("Created {then}"), "{policy}");
         assert_eq!(w.status().failure.unwrap().reason, "UnexpectedAdmissionError");
     }
 }
@@ -152,14 +146,12 @@ fn a_pod_that_fails_without_a_word_is_tried_again_unless_never() {
 #[test]
 fn a_restart_ends_with_the_replica_running_again() {
     let mut w = PlanHarness::train("Worker=1:OnFailure", "").started();
-    w.pod("worker-0").exits(1);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Restarting"]);
+    w.pod("worker-0").exits(1).reconcile();
+    assert_eq!(w.state(), "Created Restarting");
     assert_eq!(w.counts("Worker"), (0, 0, 0), "the failed pod is of the past");
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.all_running().state(), "Created Running");
     w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 }
 
 /// An operator treats a larger number in a status as another writer's, and replaces it.
@@ -170,17 +162,14 @@ fn no_number_of_restarts_is_written_that_would_not_be_believed() {
     let pod = w.pod("worker-0").object();
     let container = &mut pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0];
     container.restart_count = i32::MAX;
-    w.reconcile();
-    assert_eq!(w.status().restart_count, MAX_RESTARTS);
+    assert_eq!(w.reconcile().status().restart_count, MAX_RESTARTS);
     assert_eq!(w.status().recovery.in_place["worker-0"], MAX_RESTARTS);
 
     let mut w = PlanHarness::train("Scheduler=1 Worker=2:OnFailure", "").started();
     let mut status = w.status();
     status.recovery.job = MAX_RESTARTS;
     status.recovery.started.clear();
-    w.edit(|job| job.status = Some(status));
-    w.reconcile().finish_deletions().reconcile();
-    w.all_running();
+    w.edit(|job| job.status = Some(status)).all_replaced();
     w.pod("worker-0").exits(1);
     w.reconcile().finish_deletions().reconcile();
     assert_eq!(
@@ -188,6 +177,5 @@ fn no_number_of_restarts_is_written_that_would_not_be_believed() {
         0,
         "after the last attempt the first follows"
     );
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.all_running().state(), "Created Running");
 }

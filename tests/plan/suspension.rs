@@ -10,14 +10,9 @@ fn a_job_may_be_born_suspended() {
         w.conditions(),
         ["Created=True(ToyJobCreated)", "Suspended=True(ToyJobSuspended)"]
     );
-    assert_eq!(
-        (
-            w.pod_names().len(),
-            w.service_names().len(),
-            w.status().start_time
-        ),
-        (0, 0, None)
-    );
+    assert_eq!(w.pod_names().len(), 0);
+    assert_eq!(w.service_names().len(), 0);
+    assert_eq!(w.status().start_time, None);
     assert!(w.status().replica_statuses.is_empty(), "nothing is counted yet");
     assert_eq!(w.plan().requeue, None, "its clock stands");
     w.after(1_000).suspend(false).reconcile();
@@ -27,8 +22,7 @@ fn a_job_may_be_born_suspended() {
     );
     assert_eq!(w.status().start_time.unwrap().0, w.now);
     assert_eq!(w.attempts()["worker-0"], 0, "it is the first attempt");
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.all_running().state(), "Created Running");
     assert_eq!(
         w.event_reasons(),
         ["ToyJobSuspended", "ToyJobResumed"],
@@ -58,17 +52,15 @@ fn a_running_job_is_stopped_and_begins_anew() {
     w.after(50).finish_deletions().reconcile();
     assert_eq!(w.counts("Worker"), (0, 0, 0));
     assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
-    assert_eq!(w.state(), ["Created", "Suspended"], "the deadline does not run");
+    assert_eq!(w.state(), "Created Suspended", "the deadline does not run");
     w.after(500).suspend(false).reconcile();
     assert_eq!(w.status().start_time.unwrap().0, w.now);
-    w.all_running();
-    assert_eq!(w.state(), ["Created", "Running"]);
-    w.after(59).reconcile();
-    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(w.all_running().state(), "Created Running");
+    assert_eq!(w.after(59).reconcile().state(), "Created Running");
     w.after(1).reconcile();
     assert_eq!(
         w.state(),
-        ["Created", "Failed"],
+        "Created Failed",
         "the deadline counts from the resumption"
     );
 }
@@ -85,26 +77,19 @@ fn the_last_condition_is_the_state_of_the_job() {
     assert_eq!(last(&w), "Created");
     w.all_running();
     assert_eq!(last(&w), "Running");
-    w.pod("scheduler-0").succeeds();
-    w.reconcile();
+    w.pod("scheduler-0").succeeds().reconcile();
     assert_eq!(last(&w), "Succeeded");
 }
 
 #[test]
 fn a_restarting_job_that_is_suspended_is_not_restarting() {
     let mut w = PlanHarness::train("Scheduler=1:ExitCode Worker=1", "").started();
-    w.pod("scheduler-0").exits(137);
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Restarting"]);
-    w.suspend(true).reconcile();
-    assert_eq!(w.state(), ["Created", "Suspended"]);
-    w.finish_deletions().reconcile();
-    w.suspend(false).reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 1)
-    );
+    w.pod("scheduler-0").exits(137).reconcile();
+    assert_eq!(w.state(), "Created Restarting");
+    assert_eq!(w.suspend(true).reconcile().state(), "Created Suspended");
+    w.finish_deletions().reconcile().suspend(false).reconcile();
+    assert_eq!(w.all_running().state(), "Created Running");
+    assert_eq!(w.status().restart_count, 1);
 }
 
 #[test]
@@ -117,14 +102,9 @@ fn a_job_resumed_early_waits_for_its_old_pods_without_a_failure() {
         assert_eq!(w.pod_names(), ["(scheduler-0)", "(worker-0)", "(worker-1)"]);
         w.suspend(false).reconcile();
         assert!(w.created.is_empty());
-        w.finish_deletions().reconcile();
-        w.all_running();
-        assert_eq!(w.state(), ["Created", "Running"], "{scope}");
-        assert_eq!(
-            (w.status().restart_count, w.status().failure),
-            (0, None),
-            "{scope}"
-        );
+        assert_eq!(w.all_replaced().state(), "Created Running", "{scope}");
+        assert_eq!(w.status().restart_count, 0, "{scope}");
+        assert_eq!(w.status().failure, None, "{scope}");
     }
 }
 
@@ -136,12 +116,8 @@ fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
     w.store(&plan);
     w.suspend(false).reconcile();
     assert_eq!(w.pod_names(), ["(scheduler-0)", "(worker-0)"]);
-    w.finish_deletions().reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 0)
-    );
+    assert_eq!(w.all_replaced().state(), "Created Running");
+    assert_eq!(w.status().restart_count, 0);
 }
 
 #[test]
@@ -157,37 +133,25 @@ fn a_suspension_undone_before_it_was_stored_is_not_a_failure() {
         .reconcile()
         .finish_deletions()
         .reconcile();
-    w.all_running();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (vec!["Created".into(), "Running".to_owned()], 0)
-    );
+    assert_eq!(w.all_running().state(), "Created Running");
+    assert_eq!(w.status().restart_count, 0);
 }
 
 #[test]
 fn nothing_that_was_done_before_a_suspension_counts_after_it() {
     let mut w = PlanHarness::train("Worker=2", "").started();
-    w.pod("worker-0").succeeds();
-    w.pod("worker-0").vanishes();
+    w.pod("worker-0").succeeds().pod("worker-0").vanishes();
     w.reconcile();
     w.suspend(true).reconcile().finish_deletions().reconcile();
-    w.suspend(false).reconcile();
-    assert_eq!(w.pod_names(), ["worker-0", "worker-1"]);
+    assert_eq!(w.suspend(false).reconcile().pod_names(), ["worker-0", "worker-1"]);
 }
 
 #[test]
 fn a_finished_job_cannot_be_suspended() {
     let mut w = PlanHarness::train("Worker=1", "").started();
-    w.pod("worker-0").succeeds();
-    w.reconcile();
-    w.suspend(true).reconcile();
-    assert_eq!(
-        (w.state(), w.pod_names()),
-        (
-            vec!["Created".into(), "Succeeded".to_owned()],
-            vec!["worker-0".to_owned()]
-        )
-    );
+    w.pod("worker-0").succeeds().reconcile().suspend(true).reconcile();
+    assert_eq!(w.state(), "Created Succeeded");
+    assert_eq!(w.pod_names(), ["worker-0"]);
 }
 
 /// Kueue reads roles with their exact spelling. Pods of other roles would run outside of the quota.
@@ -225,13 +189,10 @@ fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone(
     w.reconcile();
     assert_eq!((w.counts("Worker"), w.pod_names().len()), ((2, 0, 0), 3));
     assert_eq!(w.status().recovery.job, 0, "nothing was restarted");
-    w.all_running();
-    assert_eq!(w.counts("Scheduler"), (1, 0, 0));
-    w.pod("worker-0").succeeds();
-    w.reconcile();
+    assert_eq!(w.all_running().counts("Scheduler"), (1, 0, 0));
+    w.pod("worker-0").succeeds().reconcile();
     assert_eq!(w.counts("Worker"), (1, 1, 0));
-    w.pod("worker-1").exits(137);
-    w.reconcile().after(5).reconcile();
+    w.pod("worker-1").exits(137).reconcile().after(5).reconcile();
     assert_eq!(w.counts("Worker"), (2, 0, 0), "all of it is made again");
     w.suspend(true).reconcile().finish_deletions().reconcile();
     assert_eq!(w.counts("Worker"), (0, 0, 0));
@@ -242,12 +203,9 @@ fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone(
     let plan = w.plan();
     assert!(plan.status.is_some_and(|status| status.urgent));
     assert_eq!((plan.create_pods.len(), plan.create_services.len()), (0, 0));
-    w.reconcile();
-    assert_eq!(w.pod_names().len(), 3);
+    assert_eq!(w.reconcile().pod_names().len(), 3);
 
     // The queue treats the job as finished when it has ended.
-    w.all_running();
-    w.pod("scheduler-0").succeeds();
-    w.reconcile().after(2).reconcile();
-    assert_eq!(w.counts("Worker"), (0, 2, 0));
+    w.all_running().pod("scheduler-0").succeeds();
+    assert_eq!(w.reconcile().after(2).reconcile().counts("Worker"), (0, 2, 0));
 }

@@ -138,7 +138,7 @@ fn check_plans<J: TrainingJob>(object: &Value) {
                 0 => harness.pod(replica).succeeds(),
                 code => harness.pod(replica).exits(code),
             }
-            harness.reconcile();
+            .reconcile();
             assert_one_plan(&harness);
             harness
                 .finish_deletions()

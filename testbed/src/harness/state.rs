@@ -15,15 +15,12 @@ impl<J: TrainingJob> PlanHarness<J> {
         self.job.status().cloned().unwrap_or_default()
     }
 
-    /// Returns the types of the conditions with status True, in order.
-    pub fn state(&self) -> Vec<String> {
-        let held = |c: &JobCondition| c.status == ConditionStatus::True;
-        self.status()
-            .conditions
-            .iter()
-            .filter(|c| held(c))
-            .map(|c| c.type_.clone())
-            .collect()
+    /// Returns the types of the conditions with status True, in order, such as `Created Running`.
+    pub fn state(&self) -> String {
+        let mut conditions = self.status().conditions;
+        conditions.retain(|c| c.status == ConditionStatus::True);
+        let types: Vec<String> = conditions.into_iter().map(|c| c.type_).collect();
+        types.join(" ")
     }
 
     /// Returns all conditions in order, as `Type=Status(Reason)`.

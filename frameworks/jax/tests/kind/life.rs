@@ -3,10 +3,6 @@
 use training_job_jax::JAXJob;
 use training_job_testbed::PlanHarness;
 
-const RUNNING: [&str; 2] = ["Created", "Running"];
-const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
-const FAILED: [&str; 2] = ["Created", "Failed"];
-
 fn started(roles: &str) -> PlanHarness<JAXJob> {
     PlanHarness::with(roles, "").started()
 }
@@ -14,15 +10,13 @@ fn started(roles: &str) -> PlanHarness<JAXJob> {
 #[test]
 fn all_workers_decide() {
     let mut w = PlanHarness::<JAXJob>::with("Worker=2", "");
-    w.reconcile();
-    w.pod("worker-1").running();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.reconcile().pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert_eq!(w.message_of("Running"), "JAXJob team/job is running.");
-    w.all_running();
-    w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.all_running().pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
     assert_eq!(
         w.message_of("Succeeded"),
         "JAXJob team/job successfully completed."
@@ -32,22 +26,21 @@ fn all_workers_decide() {
 #[test]
 fn a_killed_worker_restarts_the_whole_job() {
     let mut w = started("Worker=3:ExitCode");
-    w.pod("worker-1").exits(137);
-    w.reconcile();
+    w.pod("worker-1").exits(137).reconcile();
     assert_eq!(
         w.message_of("Restarting"),
         "job job is restarting because Worker replica(s) failed."
     );
     w.finish_deletions().reconcile();
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1, 1]);
-    assert_eq!(w.all_running().state(), RUNNING);
+    assert_eq!(w.all_running().state(), "Created Running");
 }
 
 #[test]
 fn a_lone_worker_that_the_kubelet_restarts_runs_on() {
     let mut w = started("Worker=1:OnFailure");
     w.pod("worker-0").restarts_in_place(137);
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
     // In a job of two workers the other one restarts as well.
     let mut w = started("Worker=2:OnFailure");
@@ -64,7 +57,7 @@ fn an_unset_policy_is_never() {
     )
     .started();
     w.pod("worker-0").exits(137);
-    assert_eq!(w.reconcile().state(), FAILED);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "JAXJob job is failed because 1 Worker replica(s) failed."
@@ -88,7 +81,7 @@ fn worker_0_is_labeled() {
 fn a_job_without_workers_is_invalid() {
     for roles in ["Worker=0", "Master=1 Worker=1"] {
         let mut w = PlanHarness::<JAXJob>::with(roles, "");
-        assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
+        assert_eq!(w.reconcile().state(), "Failed", "{roles}");
         assert!(w.pods.is_empty());
     }
 }

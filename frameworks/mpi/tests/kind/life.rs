@@ -7,36 +7,30 @@ use training_job::{GangScheduler, ObjectKind, Settings, render, validate};
 use training_job_mpi::MPIJob;
 use training_job_testbed::PlanHarness;
 
-const RUNNING: [&str; 2] = ["Created", "Running"];
-
 fn harness(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
     PlanHarness::with(&format!("Launcher=1:{launcher} Worker={workers}"), "")
 }
 
 fn running(launcher: &str, workers: &str) -> PlanHarness<MPIJob> {
     let mut w = harness(launcher, workers);
-    w.reconcile();
-    w.all_running();
-    w.all_running();
+    w.reconcile().all_running().all_running();
     w
 }
 
 #[test]
 fn the_launcher_starts_when_all_workers_run_and_decides() {
     let mut w = harness("Never", "2:Never");
-    w.reconcile();
-    assert_eq!(w.pod_names(), ["worker-0", "worker-1"]);
+    assert_eq!(w.reconcile().pod_names(), ["worker-0", "worker-1"]);
     w.pod("worker-0").running();
     assert_eq!(w.reconcile().pod_names().len(), 2, "one is not all");
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().pod_names(), ["launcher", "worker-0", "worker-1"]);
-    assert_eq!(w.state(), ["Created"]);
+    assert_eq!(w.state(), "Created");
     w.pod("launcher").running();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert!(w.service_names().is_empty(), "nobody looks for them by name");
-    w.pod("launcher").succeeds();
-    w.reconcile();
-    assert_eq!(w.state(), ["Created", "Succeeded"]);
+    w.pod("launcher").succeeds().reconcile();
+    assert_eq!(w.state(), "Created Succeeded");
     assert_eq!(w.message_of("Succeeded"), "MPIJob job is successfully completed.");
     assert_eq!(
         w.finish_deletions().reconcile().pod_names(),
@@ -91,9 +85,9 @@ fn unset_replicas_of_workers_mean_none() {
 #[test]
 fn a_lost_worker_restarts_the_whole_job() {
     let mut w = running("OnFailure", "2:OnFailure");
-    assert_eq!(w.state(), RUNNING);
+    assert_eq!(w.state(), "Created Running");
     w.pod("worker-1").evicted();
-    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
+    assert_eq!(w.reconcile().state(), "Created Restarting");
     assert_eq!(
         w.message_of("Restarting"),
         "job job is restarting because Worker replica(s) failed."
@@ -104,9 +98,7 @@ fn a_lost_worker_restarts_the_whole_job() {
         ["worker-0", "worker-1"],
         "the launcher waits for them again"
     );
-    w.all_running();
-    w.all_running();
-    assert_eq!(w.state(), RUNNING);
+    assert_eq!(w.all_running().all_running().state(), "Created Running");
     assert!(w.attempts().values().all(|&attempt| attempt == 1));
 }
 
@@ -116,19 +108,16 @@ fn exit_codes_matter() {
     for (code, state) in [(137, "Restarting"), (1, "Failed")] {
         let mut w = running("ExitCode", "2:ExitCode");
         w.pod("launcher").exits(code);
-        assert_eq!(w.reconcile().state(), ["Created", state], "{code}");
+        assert_eq!(w.reconcile().state(), format!("Created {state}"), "{code}");
     }
 }
 
 #[test]
 fn a_launcher_that_its_kubelet_restarts_finds_the_workers_as_they_were() {
     let mut w = running("OnFailure", "2:OnFailure");
-    w.pod("launcher").restarts_in_place(9);
-    w.reconcile();
-    assert_eq!(
-        (w.state(), w.status().restart_count),
-        (RUNNING.map(str::to_owned).into(), 1)
-    );
+    w.pod("launcher").restarts_in_place(9).reconcile();
+    assert_eq!(w.state(), "Created Running");
+    assert_eq!(w.status().restart_count, 1);
     assert!(w.attempts().values().all(|&attempt| attempt == 0));
 }
 
@@ -141,19 +130,12 @@ fn a_launcher_without_its_workers_has_not_succeeded() {
             "exits" => w.pod("worker-1").exits(137),
             "vanishes" => w.pod("worker-1").vanishes(),
             _ => w.pod("worker-1").deleted_by_user(),
-        }
+        };
         w.pod("launcher").succeeds();
         w.reconcile().finish_deletions().reconcile();
-        assert!(
-            !w.state().contains(&"Succeeded".to_owned()),
-            "{what}: {:?}",
-            w.state()
-        );
-        w.finish_deletions().reconcile();
-        w.all_running();
-        w.all_running();
-        w.pod("launcher").succeeds();
-        assert_eq!(w.reconcile().state(), ["Created", "Succeeded"], "{what}");
+        assert!(!w.state().contains("Succeeded"), "{what}: {:?}", w.state());
+        w.all_replaced().all_running().pod("launcher").succeeds();
+        assert_eq!(w.reconcile().state(), "Created Succeeded", "{what}");
     }
 }
 
@@ -161,7 +143,7 @@ fn a_launcher_without_its_workers_has_not_succeeded() {
 fn the_message_of_a_failure_under_never_names_an_mpijob() {
     let mut w = running("Never", "2:Never");
     w.pod("worker-1").exits(1);
-    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "MPIJob job is failed because 1 Worker replica(s) failed."
@@ -201,9 +183,7 @@ fn the_role_names_existing_pods_only() {
     check(&mut w);
     w.finish_deletions();
     check(&mut w);
-    w.all_running();
-    w.all_running();
-    w.suspend(true);
+    w.all_running().all_running().suspend(true);
     check(&mut w);
     assert_eq!(largest, 3);
     assert_eq!(granted(&w), [""; 0]);
@@ -260,25 +240,18 @@ fn the_discovery_script_prints_the_workers_that_run_with_their_slots() {
         &mut w,
         &json!({"command": ["horovodrun", "--host-discovery-script", "x"]}),
     );
-    w.reconcile();
-    w.all_running();
-    w.all_running();
+    w.reconcile().all_running().all_running();
     assert_eq!(discovered(&w), ["job-worker-0:4", "job-worker-1:4"]);
-    w.pod("worker-1").vanishes();
-    w.reconcile();
+    w.pod("worker-1").vanishes().reconcile();
     assert_eq!(discovered(&w), ["job-worker-0:4"], "the new pod does not run yet");
-    w.all_running();
-    w.reconcile();
+    w.all_running().reconcile();
     assert_eq!(
         discovered(&w),
         ["job-worker-0:4", "job-worker-1:4"],
         "under the same name"
     );
     let launcher = w.pods["job-launcher"].metadata.uid.clone();
-    w.scale("Worker", 3);
-    w.reconcile();
-    w.all_running();
-    w.reconcile();
+    w.scale("Worker", 3).reconcile().all_running().reconcile();
     assert_eq!(
         discovered(&w),
         ["job-worker-0:4", "job-worker-1:4", "job-worker-2:4"]
@@ -294,16 +267,12 @@ fn a_worker_of_elastic_horovod_that_never_restarts_fails_the_job_when_its_contai
         &mut w,
         &json!({"command": ["horovodrun", "--host-discovery-script", "x"]}),
     );
-    w.reconcile();
-    w.all_running();
-    w.all_running();
+    w.reconcile().all_running().all_running();
     w.pod("worker-1").vanishes();
     w.reconcile().finish_deletions().reconcile();
     assert_eq!(w.pod_names(), ["launcher", "worker-0", "worker-1"]);
-    w.all_running();
-    w.pod("worker-1").exits(1);
-    w.reconcile();
-    assert!(w.state().contains(&"Failed".to_owned()), "{:?}", w.state());
+    w.all_running().pod("worker-1").exits(1).reconcile();
+    assert!(w.state().contains("Failed"), "{:?}", w.state());
 }
 
 /// `horovodrun` adds new workers and continues without lost ones.
@@ -315,10 +284,8 @@ fn elastic_horovod_continues_without_a_lost_worker() {
     ] {
         let mut w = harness("OnFailure", "2:OnFailure");
         set_launcher_command(&mut w, &words);
-        w.reconcile();
-        w.all_running();
-        w.all_running();
-        assert_eq!(w.state(), RUNNING);
+        w.reconcile().all_running().all_running();
+        assert_eq!(w.state(), "Created Running");
         let launcher = w.pods["job-launcher"].metadata.uid.clone();
         for lost in ["evicted", "vanishes", "exits"] {
             match lost {
@@ -326,15 +293,16 @@ fn elastic_horovod_continues_without_a_lost_worker() {
                 "vanishes" => w.pod("worker-1").vanishes(),
                 _ => w.pod("worker-1").exits(137),
             }
-            w.reconcile().finish_deletions().reconcile();
+            .reconcile()
+            .finish_deletions()
+            .reconcile();
             assert_eq!(w.pod_names(), ["launcher", "worker-0", "worker-1"], "{lost}");
             assert_eq!(w.pods["job-launcher"].metadata.uid, launcher, "{lost}");
             w.all_running();
         }
-        w.pod("worker-1").vanishes();
-        w.pod("launcher").succeeds();
+        w.pod("worker-1").vanishes().pod("launcher").succeeds();
         w.reconcile();
-        assert!(w.state().contains(&"Succeeded".to_owned()), "{:?}", w.state());
+        assert!(w.state().contains("Succeeded"), "{:?}", w.state());
     }
 }
 
@@ -441,9 +409,7 @@ fn a_finished_job_gives_its_objects_back_when_no_pod_runs() {
     for (policy, left) in [("Running", 0), ("None", 4), ("All", 0)] {
         let fields = format!("runPolicy: {{cleanPodPolicy: {policy}}}");
         let mut w = PlanHarness::<MPIJob>::with("Launcher=1 Worker=2", &fields);
-        w.reconcile();
-        w.all_running();
-        w.all_running();
+        w.reconcile().all_running().all_running();
         let count = |w: &PlanHarness<MPIJob>| w.objects.values().map(|records| records.len()).sum::<usize>();
         assert_eq!(count(&w), 4, "{policy}");
         w.pod("launcher").succeeds();

@@ -5,10 +5,6 @@ use training_job::{Settings, render, validate};
 use training_job_paddle::PaddleJob;
 use training_job_testbed::PlanHarness;
 
-const CREATED: [&str; 1] = ["Created"];
-const RUNNING: [&str; 2] = ["Created", "Running"];
-const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
-
 fn started(roles: &str) -> PlanHarness<PaddleJob> {
     PlanHarness::with(roles, "").started()
 }
@@ -22,15 +18,13 @@ fn warnings(roles: &str, fields: &str) -> String {
 #[test]
 fn without_masters_all_workers_decide() {
     let mut w = PlanHarness::<PaddleJob>::with("Worker=2", "");
-    w.reconcile();
-    w.pod("worker-1").running();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.reconcile().pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert_eq!(w.message_of("Running"), "PaddleJob team/job is running.");
-    w.all_running();
-    w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.all_running().pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
     assert_eq!(
         w.message_of("Succeeded"),
         "PaddleJob team/job successfully completed."
@@ -40,16 +34,13 @@ fn without_masters_all_workers_decide() {
 #[test]
 fn the_end_of_all_parameter_servers_is_the_end() {
     let mut w = PlanHarness::<PaddleJob>::with("Master=2 Worker=2", "");
-    w.reconcile();
-    w.pod("worker-0").running();
-    w.pod("worker-1").running();
-    assert_eq!(w.reconcile().state(), CREATED, "no server runs yet");
-    w.all_running();
-    assert_eq!(w.message_of("Running"), "PaddleJob job is running.");
+    w.reconcile().pod("worker-0").running().pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), "Created", "no server runs yet");
+    assert_eq!(w.all_running().message_of("Running"), "PaddleJob job is running.");
     w.pod("master-0").succeeds();
-    assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().after(10).reconcile().state(), "Created Running");
     w.pod("master-1").succeeds();
-    assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().after(10).reconcile().state(), "Created Succeeded");
     assert_eq!(
         w.message_of("Succeeded"),
         "PaddleJob job is successfully completed."
@@ -61,9 +52,9 @@ fn the_end_of_all_parameter_servers_is_the_end() {
 fn servers_without_a_stop_do_not_keep_the_job() {
     let mut w = started("Master=2 Worker=2");
     w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().after(10).reconcile().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().after(10).reconcile().state(), "Created Succeeded");
 }
 
 /// A restarted server has lost its part of the model.
@@ -78,11 +69,10 @@ fn a_killed_replica_restarts_the_whole_job() {
         w.pod(killed).exits(247);
         w.reconcile().finish_deletions().reconcile();
         assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1], "{roles}");
-        assert_eq!(w.all_running().state(), RUNNING);
+        assert_eq!(w.all_running().state(), "Created Running");
     }
     let mut w = started("Worker=1:OnFailure");
-    w.pod("worker-0").restarts_in_place(247);
-    w.reconcile();
+    w.pod("worker-0").restarts_in_place(247).reconcile();
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
 }
 
@@ -109,7 +99,7 @@ fn an_elastic_policy_is_taken_and_has_no_effect() {
     );
     let mut w = PlanHarness::<PaddleJob>::with("Worker=2", policy).started();
     w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
 }
 
 #[test]
@@ -126,7 +116,7 @@ fn servers_without_workers_are_warned_of() {
 fn a_job_without_replicas_is_invalid() {
     for roles in ["Worker=0", "Master=0 Worker=0", "Chief=1"] {
         let mut w = PlanHarness::<PaddleJob>::with(roles, "");
-        assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
+        assert_eq!(w.reconcile().state(), "Failed", "{roles}");
         assert!(w.pods.is_empty());
     }
 }

@@ -4,10 +4,6 @@
 use training_job_pytorch::PyTorchJob;
 use training_job_testbed::PlanHarness;
 
-const CREATED: [&str; 1] = ["Created"];
-const RUNNING: [&str; 2] = ["Created", "Running"];
-const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
-const FAILED: [&str; 2] = ["Created", "Failed"];
 const ELASTIC: &str = "elasticPolicy: {minReplicas: 1, maxReplicas: 3}";
 
 fn started(roles: &str, fields: &str) -> PlanHarness<PyTorchJob> {
@@ -17,17 +13,14 @@ fn started(roles: &str, fields: &str) -> PlanHarness<PyTorchJob> {
 #[test]
 fn the_master_decides() {
     let mut w = PlanHarness::<PyTorchJob>::with("Master=1 Worker=2:ExitCode", "");
-    w.reconcile();
-    w.pod("worker-0").running();
-    w.pod("worker-1").running();
-    assert_eq!(w.reconcile().state(), CREATED, "the master does not run yet");
+    w.reconcile().pod("worker-0").running().pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), "Created", "the master does not run yet");
     w.all_running();
     assert_eq!(w.message_of("Running"), "PyTorchJob job is running.");
-    w.pod("worker-0").succeeds();
-    w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("worker-0").succeeds().pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("master-0").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
     assert_eq!(
         w.message_of("Succeeded"),
         "PyTorchJob job is successfully completed."
@@ -39,15 +32,13 @@ fn the_master_decides() {
 #[test]
 fn without_a_master_all_workers_decide() {
     let mut w = PlanHarness::<PyTorchJob>::with("Worker=2", "");
-    w.reconcile();
-    w.pod("worker-1").running();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.reconcile().pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert_eq!(w.message_of("Running"), "PyTorchJob team/job is running.");
-    w.all_running();
-    w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    w.all_running().pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
     assert_eq!(
         w.message_of("Succeeded"),
         "PyTorchJob team/job successfully completed."
@@ -57,24 +48,21 @@ fn without_a_master_all_workers_decide() {
 #[test]
 fn the_first_worker_to_succeed_ends_an_elastic_job() {
     let mut w = started("Worker=3", ELASTIC);
-    assert_eq!(w.state(), RUNNING);
-    w.pod("worker-1").succeeds();
-    w.reconcile().after(10).reconcile();
-    assert_eq!(w.state(), SUCCEEDED);
+    assert_eq!(w.state(), "Created Running");
+    w.pod("worker-1").succeeds().reconcile().after(10).reconcile();
+    assert_eq!(w.state(), "Created Succeeded");
     // A master takes precedence over that.
     let mut w = started("Master=1 Worker=3", ELASTIC);
-    w.pod("worker-1").succeeds();
-    w.reconcile().after(10).reconcile();
-    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-1").succeeds().reconcile().after(10).reconcile();
+    assert_eq!(w.state(), "Created Running");
 }
 
 /// There is one verdict. Under the Go operator such a job both succeeds and fails.
 #[test]
 fn a_failure_that_is_final_outweighs_an_elastic_success() {
     let mut w = started("Worker=3", ELASTIC);
-    w.pod("worker-0").succeeds();
-    w.pod("worker-1").exits(1);
-    assert_eq!(w.reconcile().state(), FAILED);
+    w.pod("worker-0").succeeds().pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "PyTorchJob job is failed because 1 Worker replica(s) failed."
@@ -85,15 +73,14 @@ fn a_failure_that_is_final_outweighs_an_elastic_success() {
 fn a_killed_rank_restarts_the_whole_job() {
     for roles in ["Master=1:ExitCode Worker=1:ExitCode", "Worker=2:ExitCode"] {
         let mut w = started(roles, "");
-        w.pod("worker-0").exits(137);
-        w.reconcile();
+        w.pod("worker-0").exits(137).reconcile();
         assert_eq!(
             w.message_of("Restarting"),
             "job job is restarting because Worker replica(s) failed."
         );
         w.finish_deletions().reconcile();
         assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1], "{roles}");
-        assert_eq!(w.all_running().state(), RUNNING);
+        assert_eq!(w.all_running().state(), "Created Running");
     }
 }
 
@@ -135,11 +122,9 @@ fn a_lone_replica_is_restarted() {
         ("Worker=1:ExitCode", "worker-0"),
     ] {
         let mut w = started(roles, "");
-        w.pod(replica).exits(137);
-        w.reconcile();
-        w.all_running();
+        w.pod(replica).exits(137).reconcile().all_running();
         w.pod(replica).succeeds();
-        assert_eq!(w.reconcile().state(), SUCCEEDED, "{roles}");
+        assert_eq!(w.reconcile().state(), "Created Succeeded", "{roles}");
     }
 }
 
@@ -147,7 +132,7 @@ fn a_lone_replica_is_restarted() {
 fn a_wrong_exit_code_is_final() {
     let mut w = started("Master=1 Worker=2:ExitCode", "");
     w.pod("worker-1").exits(1);
-    assert_eq!(w.reconcile().state(), FAILED);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
@@ -175,7 +160,7 @@ fn a_master_needs_no_workers() {
     let mut w = started("Master=1 Worker=0", "");
     assert_eq!(w.pod_names(), ["master-0"]);
     w.pod("master-0").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 }
 
 /// The SDK finds the job's log by this label.
@@ -224,7 +209,7 @@ fn jobs_that_cannot_be_are_refused() {
         };
         let fields = fields.trim_matches('-').replace("; ", "\n");
         let mut w = PlanHarness::<PyTorchJob>::with(roles, &fields);
-        assert_eq!(w.reconcile().state(), ["Failed"], "{row}");
+        assert_eq!(w.reconcile().state(), "Failed", "{row}");
         assert!(w.pods.is_empty());
         let message = w.message_of("Failed");
         assert!(message.contains(error), "{row}: {message}");

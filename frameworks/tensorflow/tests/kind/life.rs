@@ -4,11 +4,6 @@ use training_job::{Settings, render, validate};
 use training_job_tensorflow::TFJob;
 use training_job_testbed::PlanHarness;
 
-const CREATED: [&str; 1] = ["Created"];
-const RUNNING: [&str; 2] = ["Created", "Running"];
-const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
-const FAILED: [&str; 2] = ["Created", "Failed"];
-
 fn started(roles: &str, fields: &str) -> PlanHarness<TFJob> {
     PlanHarness::with(roles, fields).started()
 }
@@ -35,14 +30,13 @@ fn the_chief_decides() {
         for pod in ["ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0"] {
             w.pod(pod).running();
         }
-        assert_eq!(w.reconcile().state(), CREATED, "the chief does not run yet");
+        assert_eq!(w.reconcile().state(), "Created", "the chief does not run yet");
         w.all_running();
         assert_eq!(w.message_of("Running"), "TFJob team/job is running.");
-        w.pod("worker-0").succeeds();
-        w.pod("worker-1").succeeds();
-        assert_eq!(w.reconcile().state(), RUNNING);
+        w.pod("worker-0").succeeds().pod("worker-1").succeeds();
+        assert_eq!(w.reconcile().state(), "Created Running");
         w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
-        assert_eq!(w.reconcile().state(), SUCCEEDED);
+        assert_eq!(w.reconcile().state(), "Created Succeeded");
         assert_eq!(
             w.message_of("Succeeded"),
             "TFJob team/job successfully completed."
@@ -54,26 +48,25 @@ fn the_chief_decides() {
 fn without_a_chief_worker_0_decides() {
     let mut w = started("PS=1 Worker=2", "");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 }
 
 #[test]
 fn with_all_workers_every_worker_decides() {
     let mut w = started("PS=1 Worker=2", "successPolicy: AllWorkers");
     w.pod("worker-0").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 }
 
 #[test]
 fn a_failure_has_a_message_of_its_own() {
     let mut w = started("PS=1 Worker=3", "");
-    w.pod("worker-0").exits(1);
-    w.pod("worker-2").exits(1);
-    assert_eq!(w.reconcile().state(), FAILED);
+    w.pod("worker-0").exits(1).pod("worker-2").exits(1);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "TFJob team/job has failed because 2 Worker replica(s) failed."
@@ -83,13 +76,11 @@ fn a_failure_has_a_message_of_its_own() {
 #[test]
 fn beside_parameter_servers_a_worker_restarts_alone() {
     let mut w = started("PS=1:ExitCode Worker=2:ExitCode", "");
-    w.pod("worker-1").exits(137);
-    w.reconcile();
+    w.pod("worker-1").exits(137).reconcile();
     let attempts: Vec<_> = w.attempts().into_values().collect();
     assert_eq!(attempts, [0, 0, 1]);
-    w.all_running();
-    w.pod("worker-1").exits(1);
-    assert_eq!(w.reconcile().state(), FAILED);
+    w.all_running().pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
         w.message_of("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
@@ -104,8 +95,7 @@ fn a_collective_restarts_as_a_whole_but_for_its_evaluator() {
     w.reconcile().finish_deletions().reconcile();
     assert!(w.attempts()["worker-0"] == 1 && w.attempts()["worker-1"] == 1);
     let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
-    w.pod("evaluator-0").exits(137);
-    w.reconcile();
+    w.pod("evaluator-0").exits(137).reconcile();
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 0, 0]);
 }
 
@@ -114,18 +104,16 @@ fn dynamic_workers_may_fail_but_for_the_last() {
     let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
     let mut w = started("PS=1 Worker=3", dynamic);
     w.pod("worker-0").exits(1);
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     assert_eq!(w.counts("Worker"), (2, 0, 1));
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), "Created Running");
     w.pod("worker-2").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 
     let mut w = started("PS=1 Worker=2", dynamic);
-    w.pod("worker-0").exits(1);
-    w.reconcile();
-    w.pod("worker-1").exits(1);
-    assert_eq!(w.reconcile().state(), FAILED);
+    w.pod("worker-0").exits(1).reconcile().pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), "Created Failed");
 }
 
 /// The job must not continue without a worker that is about to be restarted.
@@ -133,13 +121,10 @@ fn dynamic_workers_may_fail_but_for_the_last() {
 fn a_dynamic_worker_that_restarts_is_awaited() {
     let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
     let mut w = started("PS=1 Worker=2:ExitCode", dynamic);
-    w.pod("worker-0").succeeds();
-    w.pod("worker-1").exits(137);
-    w.reconcile();
-    w.all_running();
-    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds().pod("worker-1").exits(137);
+    assert_eq!(w.reconcile().all_running().state(), "Created Running");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), "Created Succeeded");
 }
 
 /// There is no recording. The expectation follows the types in the Go operator's `tensorflow.go`. Older operators
@@ -177,7 +162,7 @@ fn jobs_that_cannot_be_are_refused() {
         ("Worker=1", "successPolicy: SomeWorkers"),
     ] {
         let mut w = PlanHarness::<TFJob>::with(roles, fields);
-        assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
+        assert_eq!(w.reconcile().state(), "Failed", "{roles} {fields}");
         assert!(w.pods.is_empty());
     }
 }
