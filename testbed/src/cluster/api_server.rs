@@ -1,15 +1,13 @@
-//! Stops, starts and pauses the API server.
+//! Stops and starts the API server, and writes past it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::{Client, Config};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::control_plane::ControlPlane;
 use super::own::Own;
-use super::process::Background;
 
 impl ControlPlane {
     fn own(&self) -> &Own {
@@ -29,22 +27,6 @@ impl ControlPlane {
         assert!(own.api_server.lock().is_none(), "the API server runs");
         own.launch_api_server().unwrap_or_else(|e| panic!("{e}"));
         own.ready().await.unwrap_or_else(|e| panic!("{e}"));
-    }
-
-    /// Kills the API server and starts it again.
-    pub async fn restart_api_server(&self) {
-        self.stop_api_server();
-        self.start_api_server().await;
-    }
-
-    /// Pauses the API server: it accepts connections and sends no responses until it is resumed.
-    pub fn pause_api_server(&self) {
-        self.signal_api_server(Signal::STOP);
-    }
-
-    /// Resumes a paused API server.
-    pub fn resume_api_server(&self) {
-        self.signal_api_server(Signal::CONT);
     }
 
     /// Removes the history before this version from etcd, as happens by itself every few minutes.
@@ -72,19 +54,5 @@ impl ControlPlane {
         let request = request.body(body.to_string().into_bytes()).expect("a request");
         let answer = store.request_text(request).await;
         answer.unwrap_or_else(|e| panic!("the store refuses a {call}: {e}"));
-    }
-
-    fn signal_api_server(&self, signal: Signal) {
-        let server = self.own().api_server.lock();
-        server.as_ref().expect("the API server runs").signal(signal);
-    }
-
-    /// Returns the log of the API server since its last start.
-    pub fn api_server_log(&self) -> String {
-        self.own()
-            .api_server
-            .lock()
-            .as_ref()
-            .map_or_else(String::new, Background::text)
     }
 }

@@ -7,8 +7,6 @@ use super::users::{MANAGER, NODE};
 /// The requests to record.
 #[derive(Clone, Debug)]
 pub enum Audit {
-    /// The requests of these users, such as `system:serviceaccount:NAMESPACE:NAME`.
-    Of(Vec<String>),
     /// All requests except those of the control plane itself and of [`Kubelet`](super::Kubelet).
     All,
     /// The same requests without bodies, which would slow down an API server in a benchmark.
@@ -18,24 +16,14 @@ pub enum Audit {
 impl Audit {
     /// Returns the audit policy for the API server.
     pub(super) fn policy(&self) -> Value {
-        let none = json!({"level": "None"});
-        let of_all = |level: &str| {
-            vec![
-                json!({"level": "None", "users": [MANAGER, NODE, "system:apiserver"]}),
-                json!({ "level": level }),
-            ]
-        };
-        let rules = match self {
-            // A rule without users would apply to all users.
-            Self::Of(users) if users.is_empty() => vec![none],
-            Self::Of(users) => vec![json!({"level": "Request", "users": users}), none],
-            Self::All => of_all("Request"),
-            Self::Heads => of_all("Metadata"),
+        let level = match self {
+            Self::All => "Request",
+            Self::Heads => "Metadata",
         };
         json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
             "omitStages": ["RequestReceived"],
-            "rules": rules,
+            "rules": [{"level": "None", "users": [MANAGER, NODE, "system:apiserver"]}, {"level": level}],
         })
     }
 }

@@ -73,11 +73,6 @@ impl Kubelet {
         self.write(pod, |script| script.restarts(container, code)).await;
     }
 
-    /// Evicts the pod: it fails because of its node, without container statuses.
-    pub async fn evicts(&self, pod: &str) {
-        self.write(pod, |script| script.evicted()).await;
-    }
-
     /// Merges a status into the pod's status.
     pub async fn patch(&self, pod: &str, status: &PodStatus) {
         let patch = Patch::Merge(json!({ "status": status }));
