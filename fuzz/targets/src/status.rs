@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
-use training_job::api::JobStatus;
+use training_job::api::{ConditionType, JobStatus};
 use training_job::plan::observed::{Observed, Phase, PodRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::validate::validate_any;
@@ -22,6 +22,9 @@ use training_job_xgboost::XGBoostJob;
 
 /// The maximum number of reconciles that a job needs to settle.
 const MAX_RECONCILES: usize = 24;
+
+/// The maximum number of writes of a status until the job has settled.
+const MAX_WRITES: usize = 5;
 
 /// The maximum number of replicas to plan. Larger jobs are skipped, because each pod may name all others.
 const MAX_REPLICAS: u32 = 24;
@@ -59,8 +62,9 @@ fn own_fields(kind: &str) -> &'static [&'static str] {
 /// * The same job has two different plans.
 /// * The stored status after a write differs from the planned status, has lost fields that the operator
 ///   does not know, or is invalid.
-/// * The restart count falls, a finished job runs again, or the job does not settle.
+/// * The restart count falls, a finished job runs again, the status is repaired twice, or the job does not settle.
 /// * A finished job counts replicas as active although no pod runs.
+/// * The job does not end when its pods end, with this status at its start and again while it runs.
 pub fn check(bytes: &[u8]) {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let Some(Ok(job)) = values.next() else { return };
@@ -108,12 +112,21 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
         typed.plan(&observed, now);
     }
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    check_end(kind, job.clone(), now);
+    if let Some(status) = settle(kind, &mut job, &mut observed, now) {
+        check_counts(&status, &observed);
+    }
+}
+
+/// Reconciles the job until nothing is left to do. Returns its status, unless it was deleted.
+fn settle(kind: &Arc<Kind>, job: &mut Value, observed: &mut Observed, now: Timestamp) -> Option<JobStatus> {
+    let (mut writes, mut repairs) = (0, 0);
     for _ in 0..MAX_RECONCILES {
-        let object = Object::read(kind, &job).unwrap();
-        let plan = object.plan(&observed, now);
-        assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(&observed, now)));
+        let object = Object::read(kind, job).unwrap();
+        let plan = object.plan(observed, now);
+        assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(observed, now)));
         if plan.delete_job {
-            return;
+            return None;
         }
         let made: Vec<_> = object
             .pods(&plan)
@@ -122,16 +135,51 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
             .collect();
         let planned: Vec<_> = plan.create_pods.iter().map(|pod| pod.name.clone()).collect();
         assert_eq!(made, planned, "each pod that is planned is a replica's");
-        apply(&plan, &mut observed);
+        apply(&plan, observed);
         // The status is reported after the plan is applied.
-        let plan = object.plan(&observed, now);
-        store(kind, &mut job, &object, &plan);
+        let plan = object.plan(observed, now);
+        store(kind, job, &object, &plan);
+        let events = plan.events.iter().filter(|_| plan.status.is_some());
+        writes += usize::from(plan.status.is_some());
+        repairs += events
+            .filter(|event| event.reason.ends_with("StatusRepaired"))
+            .count();
+        assert!(
+            writes <= MAX_WRITES && repairs <= 1,
+            "{writes} writes, {repairs} repairs: {job}"
+        );
         if !plan.changes_children() && plan.status.is_none() {
-            check_counts(&object.status(), &observed);
-            return;
+            assert!(object.is_sound(), "invalid values are left: {job}");
+            return Some(object.status());
         }
     }
     panic!("not settled after {MAX_RECONCILES} reconciles: {job}");
+}
+
+/// Asserts that the job ends when its pods end, although it has this status before it has pods, and again while they run.
+fn check_end(kind: &Arc<Kind>, mut job: Value, now: Timestamp) {
+    let spoiled = job["status"].clone();
+    let (mut observed, mut seconds) = (Observed::default(), 0);
+    let mut phases = vec![Phase::Pending, Phase::Running, Phase::Running, Phase::Running];
+    phases.extend([Phase::Succeeded; 4]);
+    for (number, phase) in phases.into_iter().enumerate() {
+        for pod in observed.pods.values_mut() {
+            Arc::make_mut(pod).phase = phase;
+        }
+        if number == 3 {
+            job["status"] = spoiled.clone();
+        }
+        seconds += 10;
+        let now = now + SignedDuration::from_secs(seconds);
+        let Some(status) = settle(kind, &mut job, &mut observed, now) else {
+            return;
+        };
+        let may_end = !observed.pods.is_empty() && !status.is(ConditionType::Suspended);
+        if number > 3 && (status.is_finished() || !may_end) {
+            return;
+        }
+    }
+    panic!("the job does not end: {spoiled} became {}", job["status"]);
 }
 
 /// Asserts that a finished job has active replicas only if a pod runs.
