@@ -4,7 +4,7 @@ use serde_json::json;
 use training_job_simulation::invariants::at_rest::SettledCluster;
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::fixture::{Fixture, MAPS, PODS, SERVICES, SHARED, condition};
+use crate::fixture::{Fixture, SHARED, condition};
 
 /// Returns the invariants that the cluster violates.
 fn ids(fixture: &Fixture) -> Vec<&'static str> {
@@ -18,13 +18,8 @@ async fn at_rest_a_job_has_its_wanted_objects() {
     assert_eq!(ids(&fixture), ["I7"], "it has no pods");
     for name in ["job-worker-0", "job-worker-1"] {
         fixture.create(name).await;
-        fixture
-            .operator("POST", SERVICES, fixture.child("Service", name))
-            .await;
-        let path = format!("{PODS}/{name}/status");
-        fixture
-            .user("PATCH", &path, json!({"status": {"phase": "Running"}}))
-            .await;
+        fixture.make("Service", name).await;
+        fixture.run(name).await;
     }
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
     fixture.status(running).await;
@@ -37,8 +32,7 @@ async fn at_rest_a_job_has_its_wanted_objects() {
         .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
         .await;
     assert_eq!(ids(&fixture), ["I10"], "the counts are wrong");
-    let ended = json!({"conditions": [condition("Succeeded")]});
-    fixture.status(ended).await;
+    fixture.set_condition("Succeeded").await;
     assert_eq!(ids(&fixture), ["I7"], "its pods run on");
 }
 
@@ -52,32 +46,23 @@ async fn at_rest_a_compact_job_has_its_wanted_objects() {
             .map_or_else(String::new, |(id, what)| format!("{id} {what}"))
     };
     for name in ["job-worker-0", "job-worker-1"] {
-        fixture.operator("POST", PODS, fixture.sharing_pod(name)).await;
-        let running = json!({"status": {"phase": "Running"}});
-        fixture
-            .user("PATCH", &format!("{PODS}/{name}/status"), running)
-            .await;
+        fixture.post(fixture.sharing_pod(name)).await;
+        fixture.run(name).await;
     }
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
     fixture.status(running).await;
     assert_eq!(problem(), "I7 MXJob job: service job-hosts is missing");
-    fixture
-        .operator("POST", SERVICES, fixture.child("Service", "job-hosts"))
-        .await;
+    fixture.make("Service", "job-hosts").await;
     assert_eq!(problem(), format!("I7 MXJob job: ConfigMap {SHARED} is missing"));
-    fixture
-        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
-        .await;
+    fixture.make("ConfigMap", SHARED).await;
     assert_eq!(problem(), "");
     let data = json!({"data": {"MX_CONFIG": "{\"cluster\":{},\"task\":{\"index\":"}});
-    fixture.user("PATCH", &format!("{MAPS}/{SHARED}"), data).await;
+    fixture.user("PATCH", "configmaps", SHARED, data).await;
     assert_eq!(problem(), "I13 MXJob job: two pods are {\"index\":0}");
     for name in ["job-worker-0", "job-worker-1"] {
         fixture.succeed(name).await;
     }
-    fixture
-        .status(json!({"conditions": [condition("Succeeded")]}))
-        .await;
+    fixture.set_condition("Succeeded").await;
     assert_eq!(
         problem(),
         format!("I7 MXJob job: {SHARED} is left, though no pod runs")
@@ -89,14 +74,13 @@ async fn at_rest_a_blocked_job_has_a_waiting_reason() {
     let fixture = Fixture::new().await;
     let mut foreign = fixture.pod("job-worker-0");
     foreign["metadata"]["ownerReferences"] = json!([]);
-    fixture.user("POST", PODS, foreign).await;
+    fixture.user("POST", "pods", "", foreign).await;
     assert_eq!(ids(&fixture), ["I24"], "nothing says so");
     let warn = async |name: &str, message: &str| {
         let about = json!({"kind": "MXJob", "name": "job", "namespace": "default", "uid": fixture.job()["metadata"]["uid"]});
         let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about,
             "type": "Warning", "reason": "FailedCreatePod", "message": message});
-        let path = "/api/v1/namespaces/default/events";
-        fixture.operator("POST", path, event).await;
+        fixture.post(event).await;
     };
     warn("another", "pod job-worker-1: the name is taken").await;
     assert_eq!(ids(&fixture), ["I24"], "it names another");
@@ -112,7 +96,7 @@ async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
         let mut pod = fixture.pod(&format!("job-worker-{n}"));
         let config = json!({"cluster": {"worker": n}, "task": {"type": "worker", "index": n}});
         pod["spec"]["containers"][0]["env"] = json!([{"name": "MX_CONFIG", "value": config.to_string()}]);
-        fixture.operator("POST", PODS, pod).await;
+        fixture.post(pod).await;
     }
     let problems = SettledCluster::read(&fixture.cluster).problems();
     assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
@@ -134,16 +118,10 @@ async fn at_rest_a_job_has_the_objects_of_its_kind() {
     fixture.create("job-worker-0").await;
     // The launcher correctly waits for the worker.
     assert_eq!(problem(), "MPIJob job: configmaps job-config is missing");
-    fixture
-        .operator("POST", MAPS, fixture.child("ConfigMap", "job-config"))
-        .await;
-    let account = fixture.child("ServiceAccount", "job-launcher");
-    let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    fixture.operator("POST", accounts, account).await;
+    fixture.make("ConfigMap", "job-config").await;
+    fixture.make("ServiceAccount", "job-launcher").await;
     assert_eq!(problem(), "MPIJob job: roles job-launcher is missing");
-    fixture
-        .operator("POST", accounts, fixture.child("ServiceAccount", "other"))
-        .await;
+    fixture.make("ServiceAccount", "other").await;
     assert_eq!(
         problem(),
         "MPIJob job: serviceaccounts other is more than its kind has"

@@ -29,7 +29,7 @@ async fn i1_a_second_pod_of_a_rank() {
     fixture.create("job-worker-0").await;
     let mut twin = fixture.pod("job-worker-1");
     twin["metadata"]["labels"]["training.kubeflow.org/replica-index"] = json!("0");
-    fixture.operator("POST", PODS, twin).await;
+    fixture.post(twin).await;
     assert_eq!(fixture.violated(), ["I1"]);
 }
 
@@ -44,25 +44,15 @@ async fn i2_a_pod_beyond_the_replicas() {
 async fn i2_children_of_the_other_layout() {
     let (service, map) = ("job-hosts", SHARED);
     let plain = Fixture::new().await;
-    plain
-        .operator("POST", SERVICES, plain.child("Service", service))
-        .await;
-    plain.operator("POST", MAPS, plain.child("ConfigMap", map)).await;
+    plain.make("Service", service).await;
+    plain.make("ConfigMap", map).await;
     assert_eq!(plain.violated(), ["I2", "I2"]);
     let compact = Fixture::compact().await;
-    compact
-        .operator("POST", SERVICES, compact.child("Service", service))
-        .await;
-    compact
-        .operator("POST", MAPS, compact.child("ConfigMap", map))
-        .await;
+    compact.make("Service", service).await;
+    compact.make("ConfigMap", map).await;
     assert_eq!(compact.violated(), [""; 0]);
-    compact
-        .operator("POST", SERVICES, compact.child("Service", "job-worker-0"))
-        .await;
-    compact
-        .operator("POST", MAPS, compact.child("ConfigMap", "job-env"))
-        .await;
+    compact.make("Service", "job-worker-0").await;
+    compact.make("ConfigMap", "job-env").await;
     assert_eq!(compact.violated(), ["I2", "I2"]);
 }
 
@@ -71,14 +61,10 @@ async fn i3_a_finished_job_that_runs_again_and_a_pod_after_its_end() {
     let fixture = Fixture::new().await;
     fixture.create("job-worker-1").await;
     fixture.succeed("job-worker-1").await;
-    fixture
-        .status(json!({"conditions": [condition("Succeeded")]}))
-        .await;
+    fixture.set_condition("Succeeded").await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     fixture.create("job-worker-0").await;
-    fixture
-        .status(json!({"conditions": [condition("Running")]}))
-        .await;
+    fixture.set_condition("Running").await;
     assert_eq!(fixture.violated(), ["I3", "I3"]);
 }
 
@@ -86,15 +72,12 @@ async fn i3_a_finished_job_that_runs_again_and_a_pod_after_its_end() {
 async fn i4_a_succeeded_replica_that_runs_again() {
     let fixture = Fixture::new().await;
     fixture.create("job-worker-0").await;
-    let path = format!("{PODS}/job-worker-0");
     fixture.succeed("job-worker-0").await;
     fixture
         .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
         .await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    fixture
-        .user("DELETE", &path, json!({"gracePeriodSeconds": 0}))
-        .await;
+    fixture.remove("pods", "job-worker-0").await;
     fixture.create("job-worker-0").await;
     assert_eq!(fixture.violated(), ["I4"]);
 }
@@ -103,9 +86,9 @@ async fn i4_a_succeeded_replica_that_runs_again() {
 async fn i5_a_pod_of_a_deleted_job() {
     let fixture = Fixture::new().await;
     let pod = fixture.pod("job-worker-0");
-    fixture.user("DELETE", &format!("{JOBS}/job"), json!({})).await;
+    fixture.user("DELETE", "mxjobs", "job", json!({})).await;
     Fixture::wait_past_allowed_staleness().await;
-    fixture.operator("POST", PODS, pod).await;
+    fixture.post(pod).await;
     assert_eq!(fixture.violated(), ["I5"]);
 }
 
@@ -114,18 +97,12 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
     let fixture = Fixture::new().await;
     let mut foreign = fixture.pod("foreign");
     foreign["metadata"]["ownerReferences"] = json!(null);
-    fixture.user("POST", PODS, foreign).await;
-    let uid = fixture.cluster.get("pods", "default", "foreign").unwrap().value()["metadata"]["uid"].clone();
-    let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 0});
-    fixture
-        .operator("DELETE", &format!("{PODS}/foreign"), options)
-        .await;
+    fixture.user("POST", "pods", "", foreign).await;
+    fixture.delete("pods", "foreign", Some(0)).await;
     // One change marks it as deleted, another one removes it.
     assert_eq!(fixture.violated(), ["I6", "I6"]);
     fixture.create("job-worker-0").await;
-    fixture
-        .operator("DELETE", &format!("{PODS}/job-worker-0"), json!({}))
-        .await;
+    fixture.delete_without_uid("pods", "job-worker-0").await;
     assert!(!fixture.network.deletes_without_uid().is_empty());
 }
 
@@ -133,8 +110,7 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
 async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
     let fixture = Fixture::new().await;
     fixture.create("job-worker-0").await;
-    let pod = fixture.cluster.get("pods", "default", "job-worker-0").unwrap();
-    let uid = &pod.value()["metadata"]["uid"];
+    let uid = &fixture.stored("pods", "job-worker-0")["metadata"]["uid"];
     for (uid, change, violated) in [
         (uid, json!({"labels": {"a": "b"}}), 0),
         (&Value::Null, json!({"labels": {"a": "c"}}), 1),
@@ -146,9 +122,7 @@ async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
             meta["uid"] = uid.clone();
         }
         let patch = json!({ "metadata": meta });
-        fixture
-            .operator("PATCH", &format!("{PODS}/job-worker-0"), patch)
-            .await;
+        fixture.patch("pods", "job-worker-0", patch).await;
         assert_eq!(
             fixture.violated().len() - before,
             violated,
@@ -161,12 +135,9 @@ async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
 #[tokio::test(start_paused = true)]
 async fn i9_a_pod_that_is_created_again_and_again() {
     let fixture = Fixture::new().await;
-    let now = json!({"gracePeriodSeconds": 0});
     for _ in 0..13 {
         fixture.create("job-worker-0").await;
-        fixture
-            .user("DELETE", &format!("{PODS}/job-worker-0"), now.clone())
-            .await;
+        fixture.remove("pods", "job-worker-0").await;
     }
     assert_eq!(fixture.violated(), ["I9"]);
 }
@@ -200,8 +171,8 @@ async fn i10_a_success_of_a_pod_that_was_taken_away() {
     fixture.create("job-worker-0").await;
     let pod = json!({"conditions": [{"type": "DisruptionTarget", "status": "True",
         "lastTransitionTime": "2029-12-31T23:59:59Z"}]});
-    let path = format!("{PODS}/job-worker-0/status");
-    fixture.user("PATCH", &path, json!({"status": pod})).await;
+    let pod = json!({"status": pod});
+    fixture.user("PATCH", "pods", "job-worker-0/status", pod).await;
     fixture.succeed("job-worker-0").await;
     fixture
         .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
@@ -247,8 +218,7 @@ async fn i10_successes_that_never_happened() {
     fixture.create("job-worker-0").await;
     fixture.create("job-worker-1").await;
     let completed = |workers: &str| json!({"recovery": {"completed": {"Worker": workers}}});
-    let succeeded = json!({"conditions": [condition("Succeeded")]});
-    fixture.status(succeeded.clone()).await;
+    fixture.set_condition("Succeeded").await;
     assert_eq!(fixture.violated(), ["I10"]);
     fixture.succeed("job-worker-0").await;
     fixture.status(completed("0")).await;
@@ -261,56 +231,30 @@ async fn i10_successes_that_never_happened() {
 async fn i11_a_deletion_without_a_reason() {
     let fixture = Fixture::new().await;
     fixture.create("job-worker-0").await;
-    let uid = fixture
-        .cluster
-        .get("pods", "default", "job-worker-0")
-        .unwrap()
-        .value()["metadata"]["uid"]
-        .clone();
-    let options = json!({"preconditions": {"uid": uid}});
-    fixture
-        .operator("DELETE", &format!("{PODS}/job-worker-0"), options)
-        .await;
+    fixture.delete("pods", "job-worker-0", None).await;
     assert_eq!(fixture.violated(), ["I11"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i11_a_map_that_is_deleted_while_the_job_runs() {
     let fixture = Fixture::compact().await;
-    fixture
-        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
-        .await;
-    let map = fixture.cluster.get("configmaps", "default", SHARED).unwrap();
-    let options = json!({"preconditions": {"uid": map.value()["metadata"]["uid"]}});
-    fixture
-        .operator("DELETE", &format!("{MAPS}/{SHARED}"), options)
-        .await;
+    fixture.make("ConfigMap", SHARED).await;
+    fixture.delete("configmaps", SHARED, None).await;
     assert_eq!(fixture.violated(), ["I11"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i13_a_pod_without_its_environment() {
     let fixture = Fixture::compact().await;
-    fixture
-        .operator("POST", PODS, fixture.sharing_pod("job-worker-0"))
-        .await;
+    fixture.post(fixture.sharing_pod("job-worker-0")).await;
     assert_eq!(fixture.violated(), ["I13"], "it never was");
-    fixture
-        .operator("POST", MAPS, fixture.child("ConfigMap", SHARED))
-        .await;
-    fixture
-        .operator("POST", PODS, fixture.sharing_pod("job-worker-1"))
-        .await;
+    fixture.make("ConfigMap", SHARED).await;
+    fixture.post(fixture.sharing_pod("job-worker-1")).await;
     assert_eq!(fixture.violated(), ["I13"], "this one is");
-    let now = json!({"gracePeriodSeconds": 0});
-    fixture
-        .user("DELETE", &format!("{MAPS}/{SHARED}"), json!({}))
-        .await;
-    fixture.user("DELETE", &format!("{PODS}/job-worker-0"), now).await;
+    fixture.remove("configmaps", SHARED).await;
+    fixture.remove("pods", "job-worker-0").await;
     Fixture::wait_past_allowed_staleness().await;
-    fixture
-        .operator("POST", PODS, fixture.sharing_pod("job-worker-0"))
-        .await;
+    fixture.post(fixture.sharing_pod("job-worker-0")).await;
     assert_eq!(fixture.violated(), ["I13", "I13"], "it is gone for long");
 }
 
@@ -347,8 +291,7 @@ async fn sidecar_is_deleted(after: Duration, run_policy: Value) -> Vec<&'static 
         container("logs", json!({"running": {}})),
     ];
     let status = json!({"status": {"phase": "Running", "containerStatuses": containers}});
-    let path = format!("{PODS}/job-worker-0");
-    fixture.user("PATCH", &format!("{path}/status"), status).await;
+    fixture.user("PATCH", "pods", "job-worker-0/status", status).await;
     let at = |type_: &str, second: u32| json!({"type": type_, "status": "True", "lastTransitionTime": format!("2030-01-01T00:00:0{second}Z")});
     let born = fixture.job()["metadata"]["creationTimestamp"].clone();
     let created = json!({"type": "Created", "status": "True", "lastTransitionTime": born});
@@ -360,14 +303,7 @@ async fn sidecar_is_deleted(after: Duration, run_policy: Value) -> Vec<&'static 
         .status(json!({"conditions": [created, ran, at("Succeeded", 8)]}))
         .await;
     tokio::time::sleep(after).await;
-    let uid = fixture
-        .cluster
-        .get("pods", "default", "job-worker-0")
-        .unwrap()
-        .value()["metadata"]["uid"]
-        .clone();
-    let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 30});
-    fixture.operator("DELETE", &path, options).await;
+    fixture.delete("pods", "job-worker-0", Some(30)).await;
     fixture.violated()
 }
 

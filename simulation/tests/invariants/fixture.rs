@@ -16,8 +16,8 @@ pub(crate) struct Fixture {
     pub(crate) cluster: Cluster,
     pub(crate) network: Network,
     pub(crate) monitor: Monitor,
-    pub(crate) operator: kube::Client,
-    pub(crate) job_type: JobType,
+    operator: kube::Client,
+    job_type: JobType,
 }
 
 impl Fixture {
@@ -52,31 +52,66 @@ impl Fixture {
             operator,
             job_type: JobType::of(&job).unwrap(),
         };
-        fixture
-            .user("POST", &direct::path(fixture.job_type.plural(), ""), job)
-            .await;
+        fixture.user("POST", fixture.job_type.plural(), "", job).await;
         fixture
     }
 
-    pub(crate) async fn call(client: &kube::Client, method: &str, path: &str, body: Value) {
+    async fn call(client: &kube::Client, method: &str, path: &str, body: Value) {
         let request = request(method.parse().unwrap(), path, &body);
         client.request::<Value>(request).await.unwrap();
     }
 
-    pub(crate) async fn user(&self, method: &str, path: &str, body: Value) {
-        Self::call(&self.cluster.client("default"), method, path, body).await;
+    /// Creates an object as the operator.
+    pub(crate) async fn post(&self, object: Value) {
+        let plural = object["kind"].as_str().unwrap().to_lowercase() + "s";
+        Self::call(&self.operator, "POST", &path(&plural, ""), object).await;
     }
 
-    pub(crate) async fn operator(&self, method: &str, path: &str, body: Value) {
-        Self::call(&self.operator, method, path, body).await;
+    /// Creates a child of the job that is not a pod.
+    pub(crate) async fn make(&self, kind: &str, name: &str) {
+        self.post(self.child(kind, name)).await;
+    }
+
+    /// Patches an object as the operator.
+    pub(crate) async fn patch(&self, plural: &str, name: &str, patch: Value) {
+        Self::call(&self.operator, "PATCH", &path(plural, name), patch).await;
+    }
+
+    /// Deletes an object as the operator: with its UID, and with this grace period if it has one.
+    pub(crate) async fn delete(&self, plural: &str, name: &str, seconds: Option<u64>) {
+        let uid = self.stored(plural, name)["metadata"]["uid"].clone();
+        let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": seconds});
+        Self::call(&self.operator, "DELETE", &path(plural, name), options).await;
+    }
+
+    pub(crate) async fn delete_without_uid(&self, plural: &str, name: &str) {
+        Self::call(&self.operator, "DELETE", &path(plural, name), json!({})).await;
+    }
+
+    /// Sends a call as a user or as a node.
+    pub(crate) async fn user(&self, method: &str, plural: &str, name: &str, body: Value) {
+        Self::call(&self.cluster.client("default"), method, &path(plural, name), body).await;
+    }
+
+    /// Deletes an object at once, as a user.
+    pub(crate) async fn remove(&self, plural: &str, name: &str) {
+        self.user("DELETE", plural, name, json!({"gracePeriodSeconds": 0}))
+            .await;
+    }
+
+    /// Sets the phase of a pod to `Running`, as its node does.
+    pub(crate) async fn run(&self, pod: &str) {
+        let running = json!({"status": {"phase": "Running"}});
+        self.user("PATCH", "pods", &format!("{pod}/status"), running)
+            .await;
+    }
+
+    pub(crate) fn stored(&self, plural: &str, name: &str) -> Value {
+        self.cluster.get(plural, "default", name).unwrap().value().clone()
     }
 
     pub(crate) fn job(&self) -> Value {
-        self.cluster
-            .get(self.job_type.plural(), "default", "job")
-            .unwrap()
-            .value()
-            .clone()
+        self.stored(self.job_type.plural(), "job")
     }
 
     /// Returns a pod of the job.
@@ -120,22 +155,28 @@ impl Fixture {
     }
 
     pub(crate) async fn create(&self, name: &str) {
-        self.operator("POST", PODS, self.pod(name)).await;
+        self.post(self.pod(name)).await;
     }
 
     /// Writes that a pod has succeeded, as its node does.
     pub(crate) async fn succeed(&self, name: &str) {
-        let path = format!("{PODS}/{name}/status");
         let end = json!({"exitCode": 0, "finishedAt": "2030-01-01T00:00:00Z"});
         let container = json!({"name": "mxnet", "image": "", "imageID": "", "ready": false, "restartCount": 0,
             "state": {"terminated": end}});
         let status = json!({"status": {"phase": "Succeeded", "containerStatuses": [container]}});
-        self.user("PATCH", &path, status).await;
+        self.user("PATCH", "pods", &format!("{name}/status"), status)
+            .await;
     }
 
     pub(crate) async fn status(&self, status: Value) {
-        let path = format!("{JOBS}/job/status");
-        self.operator("PATCH", &path, json!({"status": status})).await;
+        self.patch("mxjobs", "job/status", json!({"status": status}))
+            .await;
+    }
+
+    /// Writes a status with this condition alone, as the operator.
+    pub(crate) async fn set_condition(&self, condition_type: &str) {
+        self.status(json!({"conditions": [condition(condition_type)]}))
+            .await;
     }
 
     /// Starts a watch of pods from this version as the operator. Its events are not read.
@@ -155,10 +196,14 @@ impl Fixture {
     }
 }
 
-pub(crate) const JOBS: &str = "/apis/kubeflow.org/v1/namespaces/default/mxjobs";
-pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
-pub(crate) const SERVICES: &str = "/api/v1/namespaces/default/services";
-pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+fn path(plural: &str, name: &str) -> String {
+    let path = direct::path(plural, name);
+    match plural {
+        "events" => path.replace("apis/kubeflow.org/v1", "api/v1"),
+        "podgroups" => path.replace("kubeflow.org/v1", "scheduling.volcano.sh/v1beta1"),
+        _ => path,
+    }
+}
 
 /// The name of a ConfigMap that the compact job's pods may share.
 pub(crate) const SHARED: &str = "job-env-0123456789abcdef";

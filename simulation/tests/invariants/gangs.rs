@@ -6,9 +6,7 @@ use training_job::GangScheduler;
 
 use training_job_simulation::invariants::at_rest::SettledCluster;
 
-use crate::fixture::{Fixture, JOBS, PODS, condition};
-
-const GROUPS: &str = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
+use crate::fixture::{Fixture, condition};
 
 /// Creates a cluster with a job of two workers and a group in this phase.
 async fn with_group(phase: &str) -> Fixture {
@@ -19,14 +17,14 @@ async fn with_group(phase: &str) -> Fixture {
     let mut group = fixture.child("PodGroup", "job");
     group["apiVersion"] = json!("scheduling.volcano.sh/v1beta1");
     group["spec"] = json!({"minMember": 2});
-    fixture.operator("POST", GROUPS, group).await;
+    fixture.post(group).await;
     set_phase(&fixture, phase).await;
     fixture
 }
 
 async fn set_phase(fixture: &Fixture, phase: &str) {
     let patch = json!({"status": {"phase": phase}});
-    fixture.user("PATCH", &format!("{GROUPS}/job"), patch).await;
+    fixture.user("PATCH", "podgroups", "job", patch).await;
 }
 
 fn pod(fixture: &Fixture, name: &str) -> Value {
@@ -36,7 +34,7 @@ fn pod(fixture: &Fixture, name: &str) -> Value {
 }
 
 async fn create(fixture: &Fixture, name: &str) {
-    fixture.operator("POST", PODS, pod(fixture, name)).await;
+    fixture.post(pod(fixture, name)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,16 +63,7 @@ async fn i22_a_pod_whose_group_is_no_longer_admitted() {
         fixture.succeed(name).await;
     }
     Fixture::wait_past_allowed_staleness().await;
-    let uid = fixture
-        .cluster
-        .get("pods", "default", "job-worker-1")
-        .unwrap()
-        .value()["metadata"]["uid"]
-        .clone();
-    let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
-    fixture
-        .operator("DELETE", &format!("{PODS}/job-worker-1"), options)
-        .await;
+    fixture.delete("pods", "job-worker-1", Some(0)).await;
     create(&fixture, "job-worker-1").await;
     assert!(fixture.violated().contains(&"I22"), "{:?}", fixture.violated());
 }
@@ -86,7 +75,7 @@ async fn i22_a_pod_of_a_restart_whose_group_is_from_before() {
     Fixture::wait_past_allowed_staleness().await;
     let mut pod = pod(&fixture, "job-worker-0");
     pod["metadata"]["annotations"] = json!({"training.kubeflow.org/restart-attempt": "1"});
-    fixture.operator("POST", PODS, pod).await;
+    fixture.post(pod).await;
     assert_eq!(fixture.violated(), ["I22"]);
 }
 
@@ -100,15 +89,9 @@ async fn i22_a_group_that_goes_before_the_last_pod() {
         for name in ["job-worker-0", "job-worker-1"].iter().take(succeeded) {
             fixture.succeed(name).await;
         }
-        fixture
-            .status(json!({"conditions": [condition("Succeeded")]}))
-            .await;
+        fixture.set_condition("Succeeded").await;
         Fixture::wait_past_allowed_staleness().await;
-        let group = fixture.cluster.get("podgroups", "default", "job").unwrap();
-        let options = json!({"preconditions": {"uid": group.value()["metadata"]["uid"]}});
-        fixture
-            .operator("DELETE", &format!("{GROUPS}/job"), options)
-            .await;
+        fixture.delete("podgroups", "job", None).await;
         assert_eq!(fixture.violated(), expected, "{succeeded}");
     }
 }
@@ -136,9 +119,8 @@ async fn i22_a_gang_at_rest() {
     for name in ["job-worker-0", "job-worker-1"] {
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
             "target": {"kind": "Node", "name": "n"}});
-        fixture
-            .user("POST", &format!("{PODS}/{name}/binding"), binding)
-            .await;
+        let path = format!("{name}/binding");
+        fixture.user("POST", "pods", &path, binding).await;
     }
     assert_eq!(at_rest(&fixture), [""; 0]);
     fixture.status(json!({"recovery": {"job": 1}})).await;
@@ -157,14 +139,9 @@ async fn i22_a_gang_at_rest() {
         at_rest(&fixture),
         ["MXJob job: its group is left, though no pod runs"]
     );
-    fixture.user("DELETE", &format!("{GROUPS}/job"), json!({})).await;
+    fixture.remove("podgroups", "job").await;
     assert_eq!(at_rest(&fixture), [""; 0]);
-    fixture
-        .user(
-            "PATCH",
-            &format!("{JOBS}/job/status"),
-            json!({"status": {"conditions": null}}),
-        )
-        .await;
+    let unset = json!({"status": {"conditions": null}});
+    fixture.user("PATCH", "mxjobs", "job/status", unset).await;
     assert_eq!(at_rest(&fixture), ["MXJob job: it has no group"]);
 }

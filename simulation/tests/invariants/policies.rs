@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::fixture::{Fixture, MAPS, PODS, condition};
+use crate::fixture::Fixture;
 
 async fn with_policy(policy: Value) -> Fixture {
     let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
@@ -16,14 +16,10 @@ async fn i19_a_launcher_before_its_workers() {
     for started in [false, true] {
         let job = job::new(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 1)], "Never");
         let fixture = Fixture::with(job).await;
-        fixture
-            .operator("POST", MAPS, fixture.child("ConfigMap", "job-config"))
-            .await;
+        fixture.make("ConfigMap", "job-config").await;
         fixture.create("job-worker-0").await;
         if started {
-            let running = json!({"status": {"phase": "Running"}});
-            let path = format!("{PODS}/job-worker-0/status");
-            fixture.user("PATCH", &path, running).await;
+            fixture.run("job-worker-0").await;
         }
         fixture.create("job-launcher").await;
         assert_eq!(fixture.violated().is_empty(), started, "{:?}", fixture.violated());
@@ -51,9 +47,7 @@ async fn i20_a_success_that_the_policy_does_not_make_one() {
         fixture.create("job-worker-0").await;
         fixture.create("job-worker-1").await;
         fixture.succeed("job-worker-0").await;
-        fixture
-            .status(json!({"conditions": [condition("Succeeded")]}))
-            .await;
+        fixture.set_condition("Succeeded").await;
         assert_eq!(fixture.violated(), expected);
     }
 }
@@ -71,9 +65,7 @@ async fn i25_a_restart_for_a_pod_that_exists() {
         let fixture = Fixture::new().await;
         fixture.create("job-worker-0").await;
         let unlabelled = json!({"metadata": {"labels": null}});
-        fixture
-            .user("PATCH", &format!("{PODS}/job-worker-0"), unlabelled)
-            .await;
+        fixture.user("PATCH", "pods", "job-worker-0", unlabelled).await;
         Fixture::wait_past_allowed_staleness().await;
         let failure = json!({"reason": "PodDeleted", "pod": pod});
         fixture

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use training_job_simulation::world::job::{self, JobType};
 
-use crate::fixture::{Fixture, JOBS, PODS, condition};
+use crate::fixture::{Fixture, condition};
 
 /// Creates a cluster with a job that a queue has admitted to zone a.
 async fn admitted() -> Fixture {
@@ -22,12 +22,12 @@ fn active(replicas: i64) -> Value {
 async fn create_in(fixture: &Fixture, zone: Value) {
     let mut pod = fixture.pod("job-worker-0");
     pod["spec"]["nodeSelector"] = zone;
-    fixture.operator("POST", PODS, pod).await;
+    fixture.post(pod).await;
 }
 
 async fn evict(fixture: &Fixture) {
     let patch = json!({"spec": {"runPolicy": {"suspend": true}}});
-    fixture.user("PATCH", &format!("{JOBS}/job"), patch).await;
+    fixture.user("PATCH", "mxjobs", "job", patch).await;
     Fixture::wait_past_allowed_staleness().await;
 }
 
