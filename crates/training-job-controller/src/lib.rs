@@ -87,6 +87,7 @@ mod tests {
     pub(crate) mod log;
     mod reconcile;
     mod recorder;
+    pub(crate) mod server;
     pub(crate) mod toy;
 }
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Service;
-use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use training_job::job::{ObjectKind, Settings};
 use training_job::plan::Dangling;
 
 use super::*;
 use crate::operator::{Operator, Options};
+use crate::tests::server::{client, failure};
 use crate::tests::toy::{self, CONFIG, QUEUE, ToyJob};
 
 /// A server whose responses a function of method and path returns. It records its requests.
@@ -22,25 +21,11 @@ struct Server {
 impl Server {
     fn new(respond: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (record, respond) = (requests.clone(), Arc::new(respond));
-        let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (record, respond) = (record.clone(), respond.clone());
-            async move {
-                let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
-                let (code, response) = respond(&method, &path);
-                let body = http_body_util::BodyExt::collect(request.into_body())
-                    .await
-                    .unwrap();
-                let body = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
-                record.lock().push((format!("{method} {path}"), body));
-                let response = http::Response::builder()
-                    .status(code)
-                    .body(Body::from(response.to_string().into_bytes()))
-                    .unwrap();
-                Ok::<_, std::io::Error>(response)
-            }
+        let record = requests.clone();
+        let client = client(move |method, path, body| {
+            record.lock().push((format!("{method} {path}"), body));
+            respond(method, path)
         });
-        let client = Client::new(service, "ns");
         Self {
             operator: Operator::new(client, Options::default()).manage::<ToyJob>(),
             requests,
@@ -71,12 +56,6 @@ impl Server {
     }
 }
 
-fn failure(code: u16, reason: &str) -> (u16, Value) {
-    let status =
-        json!({"kind": "Status", "status": "Failure", "message": "m", "reason": reason, "code": code});
-    (code, status)
-}
-
 /// Returns a stored object with this owner. `owner` is a UID; the owner is a ToyJob of the same name.
 fn stored(owner: &str, change: impl FnOnce(&mut Value)) -> Value {
     let mut object = json!({"metadata": {
@@ -104,107 +83,52 @@ fn outcome<T: std::fmt::Debug>(result: Result<T, ApplyError>) -> String {
     }
 }
 
-const DELETING: &str = "2030-01-01T00:00:00Z";
+/// Returns the response to the read of a name that exists: an object with these properties, or a failure.
+fn read(properties: &str) -> (u16, Value) {
+    let object = |owner: &str| stored(owner, |_| ());
+    let words: Vec<&str> = properties.split(' ').collect();
+    let mut object = match words[0] {
+        "ours" => object("a"),
+        "predecessor's" => object("b"),
+        "another's" => stored("b", |object| {
+            object["metadata"]["ownerReferences"][0]["name"] = json!("other")
+        }),
+        "nobody's" => stored("a", |object| object["metadata"]["ownerReferences"] = json!([])),
+        code => return failure(code.parse().unwrap(), "Failure"),
+    };
+    if words.contains(&"unlabelled") {
+        object["metadata"]["labels"] = json!({});
+    }
+    if words.contains(&"deleting") {
+        object["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+    }
+    (200, object)
+}
 
 #[tokio::test]
 async fn a_name_that_exists_is_adopted_or_waited_for_by_its_owner() {
-    let ours = || stored("a", |_| ());
-    let unlabelled = |mut object: Value| {
-        object["metadata"]["labels"] = json!({});
-        object
-    };
-    let deleting = |mut object: Value| {
-        object["metadata"]["deletionTimestamp"] = json!(DELETING);
-        object
-    };
-    let of_another = || {
-        stored("b", |object| {
-            object["metadata"]["ownerReferences"][0]["name"] = json!("other")
-        })
-    };
-    let nobodys = || stored("a", |object| object["metadata"]["ownerReferences"] = json!([]));
-    let patched = || (200, ours());
-    for (case, read, patch, wanted) in [
-        ("ours", (200, ours()), patched(), "Created"),
-        (
-            "ours, being deleted",
-            (200, deleting(ours())),
-            patched(),
-            "StillThere",
-        ),
-        (
-            "ours, unlabelled",
-            (200, unlabelled(ours())),
-            patched(),
-            "Adopted",
-        ),
-        (
-            "gone before the patch",
-            (200, unlabelled(ours())),
-            failure(404, "NotFound"),
-            "NotCached",
-        ),
-        (
-            "changed before the patch",
-            (200, unlabelled(ours())),
-            failure(409, "Conflict"),
-            "NotCached",
-        ),
-        (
-            "patch forbidden",
-            (200, unlabelled(ours())),
-            failure(403, "Forbidden"),
-            "Call 403",
-        ),
-        (
-            "ours, unlabelled and being deleted",
-            (200, deleting(unlabelled(ours()))),
-            patched(),
-            "StillThere",
-        ),
-        (
-            "of a predecessor",
-            (200, stored("b", |_| ())),
-            patched(),
-            "StillThere",
-        ),
-        (
-            "of another owner",
-            (200, of_another()),
-            patched(),
-            "NameTaken by ToyJob other",
-        ),
-        (
-            "of another owner, being deleted",
-            (200, deleting(of_another())),
-            patched(),
-            "StillThere",
-        ),
-        ("of nobody", (200, nobodys()), patched(), "NameTaken by nobody"),
-        (
-            "of nobody, being deleted",
-            (200, deleting(nobodys())),
-            patched(),
-            "StillThere",
-        ),
-        (
-            "gone before it is read",
-            failure(404, "NotFound"),
-            patched(),
-            "StillThere",
-        ),
-        (
-            "read failed",
-            failure(500, "InternalError"),
-            patched(),
-            "Call 500",
-        ),
-        ("read forbidden", failure(403, "Forbidden"), patched(), "Call 403"),
+    // The object with the name, the response to a patch if there is one, and the outcome.
+    for (found, patch, wanted) in [
+        ("ours", None, "Created"),
+        ("ours deleting", None, "StillThere"),
+        ("ours unlabelled", Some("ours"), "Adopted"),
+        ("ours unlabelled", Some("404"), "NotCached"),
+        ("ours unlabelled", Some("409"), "NotCached"),
+        ("ours unlabelled", Some("403"), "Call 403"),
+        ("ours unlabelled deleting", None, "StillThere"),
+        ("predecessor's", None, "StillThere"),
+        ("another's", None, "NameTaken by ToyJob other"),
+        ("another's deleting", None, "StillThere"),
+        ("nobody's", None, "NameTaken by nobody"),
+        ("nobody's deleting", None, "StillThere"),
+        ("404", None, "StillThere"),
+        ("500", None, "Call 500"),
+        ("403", None, "Call 403"),
     ] {
         let server = Server::new(move |method, _| match method {
             "POST" => failure(409, "AlreadyExists"),
-            "GET" => read.clone(),
-            _ => patch.clone(),
+            "GET" => read(found),
+            _ => read(patch.unwrap_or("ours")),
         });
         let applier = server.applier();
         let api = applier.api::<ServiceRecord>(ChildKind::Service);
@@ -216,17 +140,13 @@ async fn a_name_that_exists_is_adopted_or_waited_for_by_its_owner() {
         let made = applier
             .create_one::<ServiceRecord, _>(&api, ChildKind::Service, service, "made")
             .await;
-        assert_eq!(outcome(made), wanted, "{case}");
+        assert_eq!(outcome(made), wanted, "{found} {patch:?}");
         let patches = server
             .requests()
             .iter()
             .filter(|line| line.starts_with("PATCH"))
             .count();
-        assert_eq!(
-            patches,
-            usize::from(case.contains("patch") || case == "ours, unlabelled"),
-            "{case}"
-        );
+        assert_eq!(patches, usize::from(patch.is_some()), "{found} {patch:?}");
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use kube::client::Body;
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -21,7 +20,8 @@ use super::super::reconcile::reconcile;
 use super::super::reconciler::{FirstList, JobReconciler};
 use super::super::watch::on_job_event;
 use super::log::Log;
-use super::toy::{MADE, ToyJob, raw, raw_job as job};
+use super::server::{client, failure};
+use super::toy::{MADE, ToyJob, raw, raw_job as job, with_workers};
 use kube_follow::Event;
 use training_job::Kind;
 use training_job::api::FailureRecord;
@@ -38,7 +38,7 @@ struct Bench {
 impl Bench {
     /// Creates a bench whose calls never get a response.
     fn new() -> Self {
-        let deaf = |_| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
+        let deaf = |_| std::future::pending::<std::io::Result<http::Response<kube::client::Body>>>();
         Self::with(
             Client::new(tower::service_fn(deaf), "default"),
             Options::default(),
@@ -109,46 +109,30 @@ impl Clock for FrozenClock {
 
 /// Returns a client of a server without services, which takes 20 s to respond 404. Deletes are recorded.
 fn without_services(clock: Arc<FrozenClock>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
-    let answer = move |request: http::Request<Body>| {
-        let path = request.uri().path().to_owned();
+    client(move |method, path, _| {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        let (code, body) = match request.method().as_str() {
-            "DELETE" if path.contains("/services/") => {
-                clock.0.fetch_add(20, Ordering::Relaxed);
-                let details = json!({"name": name, "kind": "services"});
-                let status = json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound",
-                    "code": 404, "details": details});
-                (404, status)
-            }
-            _ => (200, json!({"kind": "Status", "status": "Success"})),
-        };
-        if request.method() == "DELETE" {
-            deleted.lock().push(name);
+        if method != "DELETE" {
+            return (200, json!({"kind": "Status", "status": "Success"}));
         }
-        let answer = http::Response::builder()
-            .status(code)
-            .body(Body::from(body.to_string().into_bytes()))
-            .unwrap();
-        async move { Ok::<_, std::io::Error>(answer) }
-    };
-    Client::new(tower::service_fn(answer), "default")
+        deleted.lock().push(name.clone());
+        if !path.contains("/services/") {
+            return (200, json!({"kind": "Status", "status": "Success"}));
+        }
+        clock.0.fetch_add(20, Ordering::Relaxed);
+        let (code, mut status) = failure(404, "NotFound");
+        status["details"] = json!({"name": name, "kind": "services"});
+        (code, status)
+    })
 }
 
 /// No watch event follows that would cause the second reconcile.
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_time_to_live_ends_while_its_services_are_deleted_is_deleted() {
-    let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
-    let ended: Value = json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob",
-        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
-        "spec": {
-            "specs": {"Worker": {"replicas": 1, "template": template}},
-            "runPolicy": {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 10},
-        },
-        "status": {
-            "conditions": [{"type": "Succeeded", "status": "True", "reason": "", "message": ""}],
-            "startTime": "2030-01-01T00:00:00Z", "completionTime": "2030-01-01T00:01:00Z",
-        },
+    let mut ended = with_workers(1);
+    ended["spec"]["runPolicy"] = json!({"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 10});
+    ended["status"] = json!({
+        "conditions": [{"type": "Succeeded", "status": "True", "reason": "", "message": ""}],
+        "startTime": "2030-01-01T00:00:00Z", "completionTime": "2030-01-01T00:01:00Z",
     });
     let service = json!({
         "metadata": {
@@ -195,13 +179,7 @@ async fn a_pod_is_rendered_when_its_call_is_permitted() {
             .children()
             .applied::<ServiceRecord>(ChildKind::Service, &service);
     }
-    let large: Value = json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob",
-        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
-        "spec": {"specs": {"Worker": {"replicas": 100, "template":
-            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
-    });
-    bench.take(Event::Applied(raw(&large)));
+    bench.take(Event::Applied(raw(&with_workers(100))));
     let (key, waited) = context.queue.next().await;
     let reconcile = reconcile(&bench.kind, context, &key, waited);
     let ended = tokio::time::timeout(Duration::from_secs(1), reconcile).await;
@@ -211,27 +189,15 @@ async fn a_pod_is_rendered_when_its_call_is_permitted() {
 
 /// Returns a client of a server that fails every call with code 500.
 fn with_server_errors() -> Client {
-    let answer = |_: http::Request<Body>| {
-        let status = json!({"kind": "Status", "status": "Failure", "message": "m", "reason": "InternalError", "code": 500});
-        let answer = http::Response::builder()
-            .status(500)
-            .body(Body::from(status.to_string().into_bytes()))
-            .unwrap();
-        async move { Ok::<_, std::io::Error>(answer) }
-    };
-    Client::new(tower::service_fn(answer), "default")
+    client(|_, _, _| failure(500, "InternalError"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
     let (log, _guard) = Log::start();
     let bench = Bench::with(with_server_errors(), Options::default());
-    let job = json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob",
-        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5", "generation": 3},
-        "spec": {"specs": {"Worker": {"replicas": 1, "template":
-            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
-    });
+    let mut job = with_workers(1);
+    job["metadata"]["generation"] = json!(3);
     bench.take(Event::Applied(raw(&job)));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
@@ -258,35 +224,18 @@ async fn all_log_lines_of_a_reconcile_have_its_job_and_generation() {
 
 /// Returns a client of a server that stores every object that is created, and fails other calls.
 fn with_creates() -> Client {
-    let answer = |request: http::Request<Body>| async move {
-        let is_create = request.method() == "POST";
-        let body = http_body_util::BodyExt::collect(request.into_body())
-            .await
-            .unwrap()
-            .to_bytes();
-        let mut object: Value = serde_json::from_slice(&body).unwrap_or_default();
+    client(|method, _, mut object| {
         object["metadata"]["uid"] = "u".into();
         object["metadata"]["resourceVersion"] = "9".into();
-        let code = if is_create { 201 } else { 500 };
-        let answer = http::Response::builder()
-            .status(code)
-            .body(Body::from(object.to_string().into_bytes()));
-        Ok::<_, std::io::Error>(answer.unwrap())
-    };
-    Client::new(tower::service_fn(answer), "default")
+        (if method == "POST" { 201 } else { 500 }, object)
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn log_lines_of_actions_and_of_failures_have_the_same_role_and_index() {
     let (log, _guard) = Log::start();
     let bench = Bench::with(with_creates(), Options::default());
-    let job = json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob",
-        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
-        "spec": {"specs": {"Worker": {"replicas": 2, "template":
-            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
-    });
-    bench.take(Event::Applied(raw(&job)));
+    bench.take(Event::Applied(raw(&with_workers(2))));
     let context = &bench.operator.context;
     let (key, waited) = context.queue.next().await;
     reconcile(&bench.kind, context, &key, waited).await;
@@ -329,14 +278,11 @@ async fn an_active_job_without_pods_waits_for_them_until_it_is_gone() {
         };
         let job = || {
             let status = if suspend { "True" } else { "False" };
-            raw(&json!({
-                "apiVersion": "example.com/v1", "kind": "ToyJob",
-                "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5",
-                    "creationTimestamp": "2020-01-01T00:00:00Z"},
-                "spec": {"runPolicy": {"suspend": suspend}, "specs": {"Worker": {"replicas": 1, "template":
-                    {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
-                "status": {"conditions": [{"type": "Suspended", "status": status}]},
-            }))
+            let mut job = with_workers(1);
+            job["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+            job["spec"]["runPolicy"] = json!({"suspend": suspend});
+            job["status"] = json!({"conditions": [{"type": "Suspended", "status": status}]});
+            raw(&job)
         };
         let bench = Bench::with(with_server_errors(), options);
         let context = &bench.operator.context;

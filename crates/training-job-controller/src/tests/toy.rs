@@ -100,7 +100,17 @@ pub(crate) fn raw_job(uid: &str, version: u64) -> RawJob {
     }))
 }
 
-/// Returns the same job as it is cached.
+/// Returns the job `ns/job` with UID `a` and this number of workers.
+pub(crate) fn with_workers(replicas: u32) -> Value {
+    let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
+    json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {"specs": {"Worker": {"replicas": replicas, "template": template}}},
+    })
+}
+
+/// Returns the job of [`raw_job`] as it is cached.
 pub(crate) fn job(uid: &str, version: u64) -> StoredJob {
     StoredJob::of(&Arc::new(Kind::of::<ToyJob>()), raw_job(uid, version))
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::super::super::tests::toy::{ASKED, job, stored};
+use super::super::super::tests::toy::{ASKED, job, stored, with_workers};
 use super::super::super::validate::Validated;
 use super::super::jobs::{Jobs, Reread};
 use super::super::list_epoch::ListEpoch;
@@ -298,13 +298,10 @@ fn planned(jobs: &Jobs) -> (u32, bool) {
 #[test]
 fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
     let version = |version: u64, meta: serde_json::Value, image: &str| -> StoredJob {
-        let mut job = json!({
-            "apiVersion": "example.com/v1", "kind": "ToyJob",
-            "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": version.to_string()},
-            "spec": {"specs": {"Worker": {"replicas": 1, "template": {"spec": {
-                "containers": [{"name": "toy", "image": image}]}}}}},
-            "status": {"restartCount": version},
-        });
+        let mut job = with_workers(1);
+        job["metadata"]["resourceVersion"] = json!(version.to_string());
+        job["spec"]["specs"]["Worker"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        job["status"] = json!({"restartCount": version});
         for (key, value) in meta.as_object().into_iter().flatten() {
             job["metadata"][key] = value.clone();
         }

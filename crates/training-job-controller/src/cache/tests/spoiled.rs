@@ -3,23 +3,21 @@
 
 use serde_json::json;
 
-use super::super::super::tests::toy::stored;
+use super::super::super::tests::toy::{stored, with_workers};
 use super::super::super::validate::Validated;
 use training_job::job::Settings;
 use training_job::plan::observed::Observed;
 
 #[test]
 fn readable_fields_are_kept_and_unreadable_ones_are_named() {
-    let job = stored(&json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob", "metadata": {"name": "job", "namespace": "ns", "uid": "a"},
-        "spec": {"specs": {"Worker": {"template": {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
-        "status": {
-            "conditions": [{"type": "Created", "status": "True", "reason": "r", "lastUpdateTime": 5}],
-            "restartCount": "three",
-            "recovery": {"job": 2, "roles": {"Worker": -1}, "started": {"Worker": 2}},
-            "others": {"a": 1},
-        },
-    }));
+    let mut object = with_workers(1);
+    object["status"] = json!({
+        "conditions": [{"type": "Created", "status": "True", "reason": "r", "lastUpdateTime": 5}],
+        "restartCount": "three",
+        "recovery": {"job": 2, "roles": {"Worker": -1}, "started": {"Worker": 2}},
+        "others": {"a": 1},
+    });
+    let job = stored(&object);
     assert_eq!(job.unsound(), ["conditions", "restartCount", "recovery"]);
     let read = job.status();
     assert_eq!((read.conditions[0].reason.as_str(), read.recovery.job), ("r", 2));
@@ -35,10 +33,9 @@ fn readable_fields_are_kept_and_unreadable_ones_are_named() {
 
 #[test]
 fn an_undecodable_job_gets_its_condition_once_with_any_status() {
-    let mut object = json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob", "metadata": {"name": "job", "namespace": "ns", "uid": "a"},
-        "spec": {"specs": 1}, "status": {"restartCount": "three", "conditions": 7},
-    });
+    let mut object = with_workers(1);
+    object["spec"] = json!({"specs": 1});
+    object["status"] = json!({"restartCount": "three", "conditions": 7});
     let mut plan = || {
         let job = stored(&object);
         let validated = Validated::of(&job, &Settings::default());
