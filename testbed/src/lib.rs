@@ -23,11 +23,14 @@ pub use environment::{ConfigMaps, config_maps, environment};
 pub use group_job::GroupJob;
 pub use harness::{PlanHarness, PodHandle, Step, steps};
 pub use list_job::ListJob;
-pub use recordings::{Difference, compare_renders, compare_renders_with};
+pub use recordings::{compare_renders, compare_renders_with};
 pub use step_job::StepJob;
 pub use toy::{ELASTIC, PANICS, RETRIES, ToyJob, ToyJobSpec};
 
 use std::path::{Path, PathBuf};
+
+use training_job::TrainingJob;
+use training_job_testing::{check_definition, snapshots};
 
 /// Returns the root of the repository.
 pub fn repository() -> PathBuf {
@@ -36,4 +39,14 @@ pub fn repository() -> PathBuf {
         .parent()
         .expect("the package is a folder of the repository")
         .to_owned()
+}
+
+/// Checks the jobs in a folder of the repository: the definition of their kind accepts them, and they render as in this
+/// folder of `snapshots/`.
+///
+/// # Panics
+/// If they do not.
+pub fn check_jobs<J: TrainingJob>(jobs: &str, rendered: &str) {
+    assert_eq!(check_definition::<J>(repository(), jobs), [""; 0]);
+    snapshots::<J>(repository(), jobs, &format!("snapshots/{rendered}"));
 }

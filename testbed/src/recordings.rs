@@ -14,28 +14,16 @@ use training_job::{GangScheduler, Settings, TrainingJob, render, validate};
 
 use crate::repository;
 
-/// The scenario, the place and the reason of an intended difference. A scenario that this operator refuses has the
-/// place `refused`. The scenario `*` matches every scenario, and `*` within a place matches any text.
-pub type Difference<'a> = (&'a str, &'a str, &'a str);
-
 /// The intended differences in the pods and services of every kind.
-const IN_ALL_KINDS: [Difference<'static>; 3] = [
-    (
-        "*",
-        "pods.*.spec.enableServiceLinks",
-        "replicas find each other by name",
-    ),
-    (
-        "*",
-        "pods.*.terminationMessagePolicy",
-        "the framework's container leaves the end of its log where it says nothing else",
-    ),
-    (
-        "*",
-        "services.*.spec.publishNotReadyAddresses",
-        "a replica may not be ready before it has found the others",
-    ),
-];
+const IN_ALL_KINDS: &str = "\
+* | pods.*.spec.enableServiceLinks | replicas find each other by name
+* | pods.*.terminationMessagePolicy | the framework's container leaves the end of its log where it says nothing else
+";
+
+/// The intended differences of the kinds with services.
+const IN_SERVICES: &str = "\
+* | services.*.spec.publishNotReadyAddresses | a replica may not be ready before it has found the others
+";
 
 #[derive(serde::Deserialize)]
 struct Scenario {
@@ -128,9 +116,13 @@ fn compare(at: String, recorded: &Value, ours: &Value, found: &mut Vec<String>) 
 /// Compares the rendered objects of every recorded job of the kind with the recordings, byte for byte except for
 /// `differences`. Returns the number of compared objects.
 ///
+/// A line of `differences` is the scenario, the place and the reason of a difference, with ` | ` between them. A scenario
+/// that this operator refuses has the place `refused`. The scenario `*` matches every scenario, and `*` within a place
+/// matches any text.
+///
 /// # Panics
 /// Panics if there is another difference, or if one of `differences` no longer exists.
-pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize {
+pub fn compare_renders<J: TrainingJob>(differences: &str) -> usize {
     compare_renders_with::<J>(&Settings::default(), differences)
 }
 
@@ -138,7 +130,7 @@ pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize 
 ///
 /// # Panics
 /// Panics if there is another difference, or if one of `differences` no longer exists.
-pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[Difference<'_>]) -> usize {
+pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &str) -> usize {
     let corpus = repository().join("tests/compat");
     let mut scenarios: Vec<Scenario> = fs::read_dir(corpus.join("scenarios"))
         .unwrap()
@@ -147,12 +139,21 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
     scenarios.retain(|scenario| scenario.job["kind"] == *J::kind(&()));
     scenarios.sort_by(|a, b| a.name.cmp(&b.name));
     let has_services = J::FRAMEWORK.roles.iter().any(|role| role.has_service);
-    let in_all = if has_services {
-        &IN_ALL_KINDS[..]
-    } else {
-        &IN_ALL_KINDS[..2]
-    };
-    let differences = &[differences, in_all].concat()[..];
+    let rows = [
+        differences,
+        IN_ALL_KINDS,
+        if has_services { IN_SERVICES } else { "" },
+    ]
+    .concat();
+    let differences: Vec<[&str; 3]> = rows
+        .lines()
+        .map(|row| {
+            row.split(" | ")
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("three cells")
+        })
+        .collect();
     let (mut found, mut used, mut compared) = (Vec::new(), vec![false; differences.len()], 0);
     for Scenario {
         name: scenario,
@@ -191,7 +192,7 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
         for difference in here {
             let meant = differences
                 .iter()
-                .position(|(s, at, _)| ["*", scenario].contains(s) && is_at(at, &difference));
+                .position(|[s, at, _]| ["*", scenario].contains(s) && is_at(at, &difference));
             match meant {
                 Some(n) => used[n] = true,
                 None => found.push(format!("{scenario}: {difference}")),
@@ -199,7 +200,7 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
-    for ((scenario, at, why), used) in differences.iter().zip(used) {
+    for ([scenario, at, why], used) in differences.iter().zip(used) {
         assert!(used, "{scenario} does not differ at {at} any more ({why})");
     }
     compared

@@ -1,6 +1,5 @@
 //! Tests of JAXJobs, one module for each topic.
 
 mod compat;
-mod definition;
 mod life;
 mod snapshots;

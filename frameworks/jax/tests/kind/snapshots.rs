@@ -1,13 +1,9 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
 use training_job_jax::JAXJob;
-use training_job_testing::snapshots;
+use training_job_testbed::check_jobs;
 
 #[test]
 fn examples() {
-    snapshots::<JAXJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../examples/jax",
-        "../../snapshots/jax/examples",
-    );
+    check_jobs::<JAXJob>("examples/jax", "jax/examples");
 }

@@ -4,14 +4,6 @@ use training_job_testing::check_definition;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-#[test]
-fn they_take_the_jobs_that_validate_takes() {
-    for jobs in ["../../examples/legacy", "../../operator/tests/mlkube"] {
-        assert_eq!(check_definition::<MxJob>(HERE, jobs), [""; 0]);
-        assert_eq!(check_definition::<TfJob>(HERE, jobs), [""; 0]);
-    }
-}
-
 /// The lists are the errors that only `validate` reports.
 #[test]
 fn they_reject_bad_jobs_with_the_same_messages() {

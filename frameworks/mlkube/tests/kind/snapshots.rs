@@ -1,21 +1,17 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
 use training_job_mlkube::{MxJob, TfJob};
-use training_job_testing::snapshots;
-
-const HERE: &str = env!("CARGO_MANIFEST_DIR");
+use training_job_testbed::check_jobs;
 
 #[test]
 fn examples() {
-    let jobs = "../../examples/legacy";
-    snapshots::<MxJob>(HERE, jobs, "../../snapshots/mlkube/mxjob/examples");
-    snapshots::<TfJob>(HERE, jobs, "../../snapshots/mlkube/tfjob/examples");
+    check_jobs::<MxJob>("examples/legacy", "mlkube/mxjob/examples");
+    check_jobs::<TfJob>("examples/legacy", "mlkube/tfjob/examples");
 }
 
 /// Every field, and unusual forms.
 #[test]
 fn cases() {
-    let jobs = "../../operator/tests/mlkube";
-    snapshots::<MxJob>(HERE, jobs, "../../snapshots/mlkube/mxjob/cases");
-    snapshots::<TfJob>(HERE, jobs, "../../snapshots/mlkube/tfjob/cases");
+    check_jobs::<MxJob>("operator/tests/mlkube", "mlkube/mxjob/cases");
+    check_jobs::<TfJob>("operator/tests/mlkube", "mlkube/tfjob/cases");
 }

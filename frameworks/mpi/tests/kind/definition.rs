@@ -1,18 +1,9 @@
-//! Checks that the definition and `validate` report the same errors.
+//! Names and warnings of MPIJobs.
 
 use serde_json::json;
 use training_job::{Settings, render, validate};
 use training_job_mpi::MPIJob;
 use training_job_testbed::PlanHarness;
-use training_job_testing::check_definition;
-
-#[test]
-fn the_definition_accepts_the_jobs_that_validate_accepts() {
-    assert_eq!(
-        check_definition::<MPIJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/mpi"),
-        [""; 0]
-    );
-}
 
 /// These jobs have no services, so that a name is that of an object, as long as a label value may be.
 #[test]

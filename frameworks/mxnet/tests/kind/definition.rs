@@ -9,12 +9,7 @@ use training_job_testing::check_definition;
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 #[test]
-fn the_definition_accepts_the_jobs_that_validate_accepts() {
-    assert_eq!(check_definition::<MXJob>(HERE, "../../examples/mxnet"), [""; 0]);
-    assert_eq!(
-        check_definition::<MXJob>(HERE, "../../operator/tests/cases"),
-        [""; 0]
-    );
+fn the_definition_accepts_jobs_with_warnings() {
     assert_eq!(check_definition::<MXJob>(HERE, "tests/warned"), [""; 0]);
 }
 

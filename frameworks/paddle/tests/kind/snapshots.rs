@@ -1,13 +1,9 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
 use training_job_paddle::PaddleJob;
-use training_job_testing::snapshots;
+use training_job_testbed::check_jobs;
 
 #[test]
 fn examples() {
-    snapshots::<PaddleJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../examples/paddle",
-        "../../snapshots/paddle/examples",
-    );
+    check_jobs::<PaddleJob>("examples/paddle", "paddle/examples");
 }

@@ -1,13 +1,9 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
 use training_job_pytorch::PyTorchJob;
-use training_job_testing::snapshots;
+use training_job_testbed::check_jobs;
 
 #[test]
 fn examples() {
-    snapshots::<PyTorchJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../examples/pytorch",
-        "../../snapshots/pytorch/examples",
-    );
+    check_jobs::<PyTorchJob>("examples/pytorch", "pytorch/examples");
 }

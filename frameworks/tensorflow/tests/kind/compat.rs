@@ -6,7 +6,7 @@ use training_job_testbed::compare_renders;
 
 #[test]
 fn renders_are_the_go_operators() {
-    let compared = compare_renders::<TFJob>(&[]);
+    let compared = compare_renders::<TFJob>("");
     assert_eq!(
         compared,
         2 * (3 + 6 + 2 + 3 + 2 + 1 + 4) + 1,

@@ -1,6 +1,5 @@
 //! Tests of TFJobs, one module for each topic.
 
 mod compat;
-mod definition;
 mod life;
 mod snapshots;

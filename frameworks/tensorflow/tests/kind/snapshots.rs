@@ -1,23 +1,15 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
 use training_job_tensorflow::TFJob;
-use training_job_testing::snapshots;
+use training_job_testbed::check_jobs;
 
 #[test]
 fn examples() {
-    snapshots::<TFJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../examples/tensorflow",
-        "../../snapshots/tensorflow/examples",
-    );
+    check_jobs::<TFJob>("examples/tensorflow", "tensorflow/examples");
 }
 
 /// Every role, and unusual forms.
 #[test]
 fn cases() {
-    snapshots::<TFJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../operator/tests/tensorflow",
-        "../../snapshots/tensorflow/cases",
-    );
+    check_jobs::<TFJob>("operator/tests/tensorflow", "tensorflow/cases");
 }

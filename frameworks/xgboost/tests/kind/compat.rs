@@ -1,29 +1,15 @@
 //! Compares our objects of XGBoostJobs with those of the Go operator v1.8.1 on a real API server. They must be equal
 //! byte for byte, except at the paths in [`DIFFERENCES`].
 
-use training_job_testbed::{Difference, compare_renders};
+use training_job_testbed::compare_renders;
 use training_job_xgboost::XGBoostJob;
 
-/// All differences. An entry that matches nothing fails the test.
-const DIFFERENCES: &[Difference<'_>] = &[
-    (
-        "xgb-train",
-        "pods.xgboost-dist-iris-test-train-master-0.spec.containers[0].imagePullPolicy",
-        PULL,
-    ),
-    (
-        "xgb-train",
-        "pods.xgboost-dist-iris-test-train-worker-0.spec.containers[0].imagePullPolicy",
-        PULL,
-    ),
-    (
-        "xgb-train",
-        "pods.xgboost-dist-iris-test-train-worker-1.spec.containers[0].imagePullPolicy",
-        PULL,
-    ),
-];
-
-const PULL: &str = "recordings have no value that the API server would fill in; the job has it";
+/// All differences: the scenario, the place and the reason. A row that matches nothing fails the test.
+const DIFFERENCES: &str = "\
+xgb-train | pods.xgboost-dist-iris-test-train-master-0.spec.containers[0].imagePullPolicy | recordings have no value that the API server would fill in; the job has it
+xgb-train | pods.xgboost-dist-iris-test-train-worker-0.spec.containers[0].imagePullPolicy | recordings have no value that the API server would fill in; the job has it
+xgb-train | pods.xgboost-dist-iris-test-train-worker-1.spec.containers[0].imagePullPolicy | recordings have no value that the API server would fill in; the job has it
+";
 
 #[test]
 fn renders_equal_those_of_the_go_operator_except_for_listed_differences() {

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod compat;
-mod definition;
 mod life;
 mod snapshots;
 mod testing;

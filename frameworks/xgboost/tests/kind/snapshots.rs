@@ -1,13 +1,9 @@
-//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
+//! The jobs of the repository: the definition accepts them, and they render as `snapshots/`, which reviewers read.
 
-use training_job_testing::snapshots;
+use training_job_testbed::check_jobs;
 use training_job_xgboost::XGBoostJob;
 
 #[test]
 fn examples() {
-    snapshots::<XGBoostJob>(
-        env!("CARGO_MANIFEST_DIR"),
-        "../../examples/xgboost",
-        "../../snapshots/xgboost/examples",
-    );
+    check_jobs::<XGBoostJob>("examples/xgboost", "xgboost/examples");
 }
