@@ -12,7 +12,7 @@ fn failures_until_failed(mut w: PlanHarness, fail: Act) -> usize {
             let failure = w.status().failure.unwrap();
             assert_eq!(failure.reason, "BackoffLimitExceeded");
             assert_eq!(
-                w.status().conditions.last().unwrap().message,
+                w.message_of("Failed"),
                 "Job job has failed because it has reached the specified backoff limit"
             );
             return n;
@@ -60,7 +60,7 @@ fn a_final_exit_code_is_the_cause_under_a_limit_of_0_too() {
     assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(w.status().failure.unwrap().reason, "Error");
     assert_eq!(
-        w.status().conditions.last().unwrap().message,
+        w.message_of("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
     );
 }
@@ -271,7 +271,7 @@ fn a_final_failure_fails_the_job_below_the_limit() {
     let mut w = PlanHarness::train("Worker=1:Never", "backoffLimit: 3").started();
     w.pod("worker-0").exits(1).reconcile();
     assert_eq!(
-        w.status().conditions.last().unwrap().message,
+        w.message_of("Failed"),
         "ToyJob job is failed because 1 Worker replica(s) failed."
     );
 }

@@ -30,7 +30,7 @@ fn of_several_failures_the_first_is_the_cause() {
     assert_eq!(failure.pod.as_deref(), Some("job-worker-1"));
     assert_eq!(failure.exit_code, Some(3));
     assert_eq!(
-        w.status().conditions.last().unwrap().message,
+        w.message_of("Failed"),
         "ToyJob job is failed because 2 Worker replica(s) failed."
     );
 }
@@ -38,15 +38,8 @@ fn of_several_failures_the_first_is_the_cause() {
 #[test]
 fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
     for first in ["side", "toy"] {
-        let mut w = PlanHarness::train("Worker=1", "");
-        w.edit(|job| {
-            let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
-            let spec = worker.as_mut().unwrap().template.spec.as_mut().unwrap();
-            let mut side = spec.containers[0].clone();
-            side.name = "side".to_owned();
-            spec.containers.insert(usize::from(first == "toy"), side);
-        });
-        let mut w = w.started();
+        let w = PlanHarness::train("Worker=1", "");
+        let mut w = w.with_container("side", first == "side").started();
         w.pod("worker-0").exits_in_all(3).reconcile();
         assert_eq!(
             w.status().failure.unwrap().container.as_deref(),
@@ -74,21 +67,8 @@ fn later_ends_of_survivors_do_not_hide_the_cause() {
 
 #[test]
 fn the_container_that_failed_first_is_named() {
-    let mut w = PlanHarness::train("Worker=1", "");
-    w.edit(|job| {
-        let spec = job
-            .spec
-            .replica_specs
-            .get_mut("Worker")
-            .unwrap()
-            .as_mut()
-            .unwrap();
-        let containers = &mut spec.template.spec.as_mut().unwrap().containers;
-        let mut side = containers[0].clone();
-        side.name = "side".to_owned();
-        containers.insert(0, side);
-    });
-    let mut w = w.started();
+    let w = PlanHarness::train("Worker=1", "");
+    let mut w = w.with_container("side", true).started();
     let later = w.now + jiff::SignedDuration::from_secs(9);
     w.pod("worker-0").exits(3);
     // The sidecar ended as a consequence, 9 seconds later.
@@ -120,16 +100,7 @@ fn at_the_limit_the_last_failure_is_reported() {
 fn at_the_limit_the_summary_and_the_event_have_the_reason_of_the_failure() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(137);
-    let pod = w.pod("worker-0").object();
-    let mut containers = pod
-        .status
-        .as_mut()
-        .unwrap()
-        .container_statuses
-        .iter_mut()
-        .flatten();
-    let ended = containers.find_map(|c| c.state.as_mut()?.terminated.as_mut());
-    ended.unwrap().reason = Some("OOMKilled".to_owned());
+    w.end_of("worker-0").reason = Some("OOMKilled".to_owned());
     let plan = w.plan();
     let failure = plan.status.unwrap().status.failure.unwrap();
     assert_eq!(
@@ -157,12 +128,7 @@ fn a_restart_in_place_at_the_limit_reports_the_end_of_the_container() {
 fn a_message_has_a_bound() {
     let mut w = PlanHarness::train("Worker=1:ExitCode", "backoffLimit: 0").started();
     w.pod("worker-0").exits(137);
-    let status = w.pod("worker-0").object().status.as_mut().unwrap();
-    let state = status.container_statuses.as_mut().unwrap()[0]
-        .state
-        .as_mut()
-        .unwrap();
-    state.terminated.as_mut().unwrap().message = Some("é".repeat(5_000));
+    w.end_of("worker-0").message = Some("é".repeat(5_000));
     w.reconcile();
     let message = w.status().failure.unwrap().message;
     assert!(

@@ -8,18 +8,14 @@ use crate::harness::{PlanHarness, Stories};
 /// Returns a job whose pods have a sidecar, native or not.
 pub(crate) fn with_sidecar(roles: &str, fields: &str, native: bool) -> PlanHarness {
     let mut w = PlanHarness::train(roles, fields);
-    w.edit(|job| {
-        for role in job.spec.replica_specs.values_mut().flatten() {
-            let spec = role.template.spec.as_mut().unwrap();
-            let mut sidecar = spec.containers[0].clone();
-            sidecar.name = "logs".to_owned();
-            if native {
-                sidecar.restart_policy = Some("Always".to_owned());
-                spec.init_containers = Some(vec![sidecar]);
-            } else {
-                spec.containers.insert(0, sidecar);
-            }
-        }
+    if !native {
+        return w.with_container("logs", true);
+    }
+    w.edit_pods(|spec| {
+        let mut sidecar = spec.containers[0].clone();
+        sidecar.name = "logs".to_owned();
+        sidecar.restart_policy = Some("Always".to_owned());
+        spec.init_containers = Some(vec![sidecar]);
     });
     w
 }

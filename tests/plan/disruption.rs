@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::harness::{PlanHarness, Stories};
+use crate::harness::{PlanHarness, Stories, notices};
 
 #[test]
 fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {
@@ -175,12 +175,6 @@ fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may()
     let since = w.now;
     w.reconcile().pod("scheduler-0").vanishes();
     w.pod("worker-0").vanishes();
-    let notices = |w: &PlanHarness| -> Vec<String> {
-        let notices = w.plan().notices.into_iter();
-        notices
-            .map(|notice| format!("{}: {}", notice.reason, notice.message))
-            .collect()
-    };
     assert!(notices(&w).is_empty(), "its grace period is not over");
     let requeue = w.plan().requeue.expect("it is looked at again");
     assert_eq!(requeue.at, since + jiff::SignedDuration::from_secs(60));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 
-use crate::harness::{Act, PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories, notices};
 
 /// Returns a job of these roles under Volcano. Each container requests a CPU.
 fn under_volcano(roles: &str, run_policy: &str) -> PlanHarness {
@@ -17,13 +17,9 @@ fn under_coscheduling(roles: &str, run_policy: &str) -> PlanHarness {
 }
 
 fn asking(mut w: PlanHarness) -> PlanHarness {
-    w.edit(|job| {
-        for role in job.spec.replica_specs.values_mut().flatten() {
-            for container in &mut role.template.spec.as_mut().unwrap().containers {
-                let resources = json!({"requests": {"cpu": "1"}});
-                container.resources = Some(serde_json::from_value(resources).unwrap());
-            }
-        }
+    w.edit_pods(|spec| {
+        let resources = json!({"requests": {"cpu": "1"}});
+        spec.containers[0].resources = Some(serde_json::from_value(resources).unwrap());
     });
     w
 }
@@ -38,11 +34,6 @@ fn unschedulable() -> Value {
         {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"},
         {"type": "Scheduled", "status": "True", "message": "of an earlier session"},
     ])
-}
-
-fn notices(w: &PlanHarness) -> Vec<String> {
-    let all = w.plan().notices.into_iter();
-    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
 }
 
 #[test]

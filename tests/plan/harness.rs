@@ -1,5 +1,6 @@
 //! The harnesses of the tests.
 
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, PodSpec};
 use training_job::{Settings, validate};
 use training_job_testbed::{ELASTIC, ToyJob};
 
@@ -16,8 +17,23 @@ pub(crate) trait Stories {
     /// Lets the replicas of the job come and go.
     fn elastic(self) -> Self;
 
+    /// Edits the pod templates of all roles.
+    fn edit_pods(&mut self, change: impl Fn(&mut PodSpec)) -> &mut Self;
+
+    /// Gives all pods a container of this name, before the framework's or after it.
+    fn with_container(self, name: &str, is_first: bool) -> Self;
+
+    /// Returns the end of the first container of a replica's pod.
+    fn end_of(&mut self, replica: &str) -> &mut ContainerStateTerminated;
+
     /// Returns the errors of the job; empty if it is valid.
     fn errors(&self) -> Vec<String>;
+}
+
+/// Returns the notices of the plan, each as its reason and message.
+pub(crate) fn notices(w: &PlanHarness) -> Vec<String> {
+    let all = w.plan().notices.into_iter();
+    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
 }
 
 impl Stories for PlanHarness {
@@ -29,6 +45,29 @@ impl Stories for PlanHarness {
         let annotations = self.job.metadata.annotations.get_or_insert_default();
         annotations.insert(ELASTIC.to_owned(), String::new());
         self
+    }
+
+    fn edit_pods(&mut self, change: impl Fn(&mut PodSpec)) -> &mut Self {
+        self.edit(|job| {
+            for role in job.spec.replica_specs.values_mut().flatten() {
+                change(role.template.spec.get_or_insert_default());
+            }
+        })
+    }
+
+    fn with_container(mut self, name: &str, is_first: bool) -> Self {
+        self.edit_pods(|spec| {
+            let mut container = spec.containers[0].clone();
+            container.name = name.to_owned();
+            spec.containers.insert(usize::from(!is_first), container);
+        });
+        self
+    }
+
+    fn end_of(&mut self, replica: &str) -> &mut ContainerStateTerminated {
+        let status = self.pod(replica).object().status.as_mut().unwrap();
+        let container = &mut status.container_statuses.as_mut().unwrap()[0];
+        container.state.as_mut().unwrap().terminated.as_mut().unwrap()
     }
 
     fn errors(&self) -> Vec<String> {

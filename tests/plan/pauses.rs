@@ -8,10 +8,7 @@ use crate::harness::{PlanHarness, Stories};
 fn fails_after(w: &mut PlanHarness, seconds: i64) -> i64 {
     let started = w.now;
     w.after(seconds).pod("worker-0").exits(137);
-    let status = w.pod("worker-0").object().status.as_mut().unwrap();
-    let container = &mut status.container_statuses.as_mut().unwrap()[0];
-    let end = container.state.as_mut().unwrap().terminated.as_mut().unwrap();
-    end.started_at = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(started));
+    w.end_of("worker-0").started_at = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(started));
     let failed = w.now;
     w.all_replaced();
     w.now.duration_since(failed).as_secs()
@@ -113,9 +110,7 @@ fn a_container_that_never_ran_is_retried_unless_its_command_is_at_fault() {
             let mut w = PlanHarness::train("Scheduler=1 Worker=1:ExitCode", "backoffLimit: 1").started();
             let mut fail = || {
                 w.pod("worker-0").exits(code);
-                let status = w.pod("worker-0").object().status.as_mut().unwrap();
-                let container = &mut status.container_statuses.as_mut().unwrap()[0];
-                let end = container.state.as_mut().unwrap().terminated.as_mut().unwrap();
+                let end = w.end_of("worker-0");
                 (end.reason, end.message) = (Some(reason.to_owned()), Some(message.to_owned()));
                 w.reconcile().finish_deletions().reconcile();
                 w.after(100).all_running();

@@ -50,9 +50,8 @@ fn failures_without_a_rule_follow_the_restart_policy() {
 fn a_rule_that_fails_the_job_is_reported() {
     let mut w = ruled("OnFailure", &on("42", "FailJob")).started();
     w.pod("worker-1").exits(42).reconcile();
-    let last = w.status().conditions.last().unwrap().clone();
     assert_eq!(
-        last.message,
+        w.message_of("Failed"),
         "ToyJob job has failed because a rule of its failure policy matches a failed Worker."
     );
     assert_eq!(w.status().failure.unwrap().exit_code, Some(42));
@@ -130,16 +129,8 @@ fn rules_are_about_roles_containers_and_conditions() {
 #[test]
 fn exit_codes_are_those_of_the_frameworks_container_unless_a_rule_names_another() {
     let fails = |rule: &str, last: bool| {
-        let mut w = ruled("OnFailure", rule);
-        w.edit(|job| {
-            for role in job.spec.replica_specs.values_mut().flatten() {
-                let containers = &mut role.template.spec.as_mut().unwrap().containers;
-                let mut sidecar = containers[0].clone();
-                sidecar.name = "logs".to_owned();
-                containers.push(sidecar);
-            }
-        });
-        let mut w = w.started();
+        let w = ruled("OnFailure", rule);
+        let mut w = w.with_container("logs", false).started();
         if last {
             w.pod("worker-0").restarts_in("logs", 7);
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::harness::{Act, PlanHarness, Stories};
+use crate::harness::{Act, PlanHarness, Stories, notices};
 
 fn events(w: &PlanHarness) -> Vec<String> {
     let all = w.events.iter();
@@ -281,11 +281,6 @@ fn counts_are_by_the_names_of_the_framework() {
     assert_eq!(w.reconcile().counts("Worker"), (1, 1, 0));
 }
 
-fn notices(w: &PlanHarness) -> Vec<String> {
-    let all = w.plan().notices.into_iter();
-    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
-}
-
 #[test]
 fn a_notice_names_the_obstacle_of_waiting_pods() {
     let mut w = PlanHarness::train("Scheduler=1 Server=1 Worker=3", "");
@@ -339,12 +334,7 @@ fn an_unschedulable_pod_is_reported_and_a_gated_pod_is_not() {
 fn the_restart_policy_of_a_template_is_reported_until_the_pods_run() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     assert!(notices(&w).is_empty());
-    w.edit(|job| {
-        for role in job.spec.replica_specs.values_mut().flatten() {
-            let spec = role.template.spec.get_or_insert_default();
-            spec.restart_policy = Some("Always".to_owned());
-        }
-    });
+    w.edit_pods(|spec| spec.restart_policy = Some("Always".to_owned()));
     w.reconcile();
     assert_eq!(
         notices(&w),

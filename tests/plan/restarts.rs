@@ -100,21 +100,8 @@ fn the_frameworks_container_decides_alone() {
         ("toy", 137, "Restarting"),
         ("toy", 1, "Failed"),
     ] {
-        let mut w = PlanHarness::train("Worker=1:ExitCode", "");
-        w.edit(|job| {
-            let spec = job
-                .spec
-                .replica_specs
-                .get_mut("Worker")
-                .unwrap()
-                .as_mut()
-                .unwrap();
-            let containers = &mut spec.template.spec.as_mut().unwrap().containers;
-            let mut side = containers[0].clone();
-            side.name = "side".to_owned();
-            containers.push(side);
-        });
-        let mut w = w.started();
+        let w = PlanHarness::train("Worker=1:ExitCode", "");
+        let mut w = w.with_container("side", false).started();
         w.pod("worker-0").exits_in(failing, code);
         assert_eq!(
             w.reconcile().state(),

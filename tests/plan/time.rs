@@ -20,7 +20,7 @@ fn the_deadline_applies_at_its_time_and_schedules_a_reconcile() {
     w.events.clear();
     assert_eq!(w.reconcile().state(), "Created Failed");
     assert_eq!(
-        w.status().conditions.last().unwrap().message,
+        w.message_of("Failed"),
         "Job job has failed because it was active longer than specified deadline"
     );
     let failure = w.status().failure.unwrap();

@@ -4,12 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::harness::{PlanHarness, Stories};
-
-fn notices(w: &PlanHarness) -> Vec<String> {
-    let all = w.plan().notices.into_iter();
-    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
-}
+use crate::harness::{PlanHarness, Stories, notices};
 
 /// Sets the PodGroup back to its state before a restart, as a restored backup does.
 fn restore_group(w: &mut PlanHarness) {
@@ -52,17 +47,7 @@ fn a_restored_group_belongs_to_the_existing_pods() {
 #[test]
 fn a_pod_that_no_scheduler_looks_at_is_reported() {
     let mut w = PlanHarness::train("Worker=2", "");
-    w.edit(|job| {
-        let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
-        worker
-            .as_mut()
-            .unwrap()
-            .template
-            .spec
-            .as_mut()
-            .unwrap()
-            .scheduler_name = Some("mine".to_owned());
-    });
+    w.edit_pods(|spec| spec.scheduler_name = Some("mine".to_owned()));
     w.reconcile();
     assert!(notices(&w).is_empty());
     assert_eq!(
