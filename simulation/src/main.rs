@@ -20,7 +20,7 @@ use training_job_simulation::modes::report::{Report, describe};
 use training_job_simulation::modes::run::run;
 use training_job_simulation::modes::shrink::shrink;
 use training_job_simulation::modes::threads::parallel;
-use training_job_simulation::modes::{crowd, growth, lives};
+use training_job_simulation::modes::{crowd, growth};
 use training_job_simulation::scenario::Scenario;
 use training_job_simulation::scenario::config::{RunConfig, SEED_VERSION};
 use training_job_simulation::scenario::workloads;
@@ -69,11 +69,6 @@ enum Command {
         #[arg(long)]
         whole: bool,
     },
-    /// Measure how fast jobs of four pods run without faults.
-    Lives {
-        /// The number of jobs.
-        count: u64,
-    },
     /// Run very many jobs in one cluster, or one of very many pods, and kill operators meanwhile.
     Crowd {
         /// The number of jobs.
@@ -111,7 +106,6 @@ fn main() -> ExitCode {
     let passed = match arguments.command {
         Command::Seeds { count, from } => run_seeds(from, count, arguments.settings, threads),
         Command::Seed { seed, whole } => run_seed(seed, arguments.settings, whole),
-        Command::Lives { count } => run_lives(count, threads),
         Command::Crowd {
             jobs,
             pods,
@@ -165,21 +159,6 @@ fn run_seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
         println!("to run it again and shrink it: target/sim/sim seed {seed} --settings {version}");
     }
     report.violations.is_empty()
-}
-
-fn run_lives(count: u64, threads: u32) -> bool {
-    let begun = Instant::now();
-    let simulations = count.div_ceil(lives::JOBS_IN_A_SIMULATION);
-    parallel(simulations, threads, |_, _| lives::live());
-    let (count, seconds) = (
-        simulations * lives::JOBS_IN_A_SIMULATION,
-        begun.elapsed().as_secs_f64(),
-    );
-    let rate = count as f64 / seconds / f64::from(threads);
-    println!(
-        "{count} jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
-    );
-    true
 }
 
 fn run_crowd(size: Size, most_memory: Option<u64>, watch_ends: Option<u64>) -> bool {

@@ -3,7 +3,6 @@
 pub mod crowd;
 pub mod exhaustive;
 pub mod growth;
-pub mod lives;
 pub mod report;
 pub mod run;
 pub mod settle;
