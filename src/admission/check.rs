@@ -367,11 +367,12 @@ pub(super) fn own_field(spec: &JSONSchemaProps, definition: &RoleDefinition) -> 
         Some(shared) => shared_template(spec, definition, shared)?,
     }
     let replicas = definition.replicas_field;
-    if !entry
+    let is_own = definition.template_from.is_some() || replicas != super::role_fields::USUAL_FIELD;
+    let has_it = entry
         .properties
         .as_ref()
-        .is_some_and(|p| p.contains_key(replicas))
-    {
+        .is_some_and(|p| p.contains_key(replicas));
+    if is_own && !has_it {
         return error(
             format!("the entries of spec.{field} must have the field {replicas:?}, the number of replicas"),
             "pass the field's name as in YAML to RoleDefinition::replicas_field",

@@ -100,7 +100,7 @@ pub(super) fn bound_replicas(spec: &mut JSONSchemaProps, definition: &RoleDefini
 }
 
 /// The field of the number of replicas in a [`ReplicaSpec`](crate::api::ReplicaSpec).
-const USUAL_FIELD: &str = "replicas";
+pub(super) const USUAL_FIELD: &str = "replicas";
 
 /// Adds the rule for the length of the names of services, for roles that have a field of their own. It applies to new jobs
 /// only: the status of an existing job must stay writable, and its roles cannot be compared at an acceptable cost.
