@@ -56,6 +56,17 @@ fn kinds(flags: &[&str]) -> Option<String> {
     items.find(|item| is_kinds(item)).map(str::to_owned)
 }
 
+/// The flags of an operator that serves no pages.
+pub const NO_PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+
+/// Starts an operator without pages as the administrator, and waits until it runs jobs.
+pub async fn start(cluster: &ControlPlane, flags: &[&str]) -> Background {
+    let program = Program::new(program::path()).args(["run"]);
+    let operator = cluster.spawn(program.args(NO_PAGES).args(flags));
+    operator.wait_for_line("running jobs").await;
+    operator
+}
+
 impl Operator {
     /// Starts an operator with the credentials of the kubeconfig.
     pub fn start(cluster: &ControlPlane, kubeconfig: &Path, flags: &[&str]) -> Self {

@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use training_job_testbed::cluster::{Background, ControlPlane, Program, free_port, repository};
 
+use crate::operator::NO_PAGES;
 use crate::program;
-
-const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
 
 /// Starts our operator for one namespace, with MXJobs unless other kinds are given.
 pub async fn ours(cluster: &ControlPlane, kubeconfig: &Path, namespace: &str, flags: &[&str]) -> Background {
@@ -32,7 +31,7 @@ async fn started(
     let program = Program::new(program)
         .args(["run", "--namespace", namespace])
         .args((!given).then_some("--enable-scheme=MXJob"))
-        .args(PAGES)
+        .args(NO_PAGES)
         .args(flags)
         .env("KUBECONFIG", kubeconfig);
     let operator = cluster.spawn(program);
@@ -80,7 +79,7 @@ pub async fn theirs(
     let program = Program::new(built(program))
         .args(["--namespace", namespace])
         .args((!given).then_some("--enable-scheme=mxjob"))
-        .args(PAGES)
+        .args(NO_PAGES)
         .args(flags)
         .args([format!("--webhook-server-port={}", free_port())])
         .env("KUBECONFIG", kubeconfig)

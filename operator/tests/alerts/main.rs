@@ -188,11 +188,7 @@ async fn page() -> String {
         "apiVersion": "kubeflow.org/v1", "kind": "JAXJob", "metadata": {"name": "a"},
         "spec": {"jaxReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
     });
-    let create = ["create", "--namespace", &*namespace, "-f", "-"];
-    cluster
-        .kubectl_with_input(&create, &job.to_string())
-        .await
-        .success();
+    cluster.create(&namespace, &job).await;
     let kubelet = cluster.kubelet(&namespace).await;
     let pod = "a-worker-0";
     cluster.wait::<Pod>(&namespace, pod, |pod| pod.is_some()).await;

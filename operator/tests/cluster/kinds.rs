@@ -8,9 +8,9 @@ use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
-use training_job_testbed::cluster::{Audit, Background, ControlPlane, Options, Program};
+use training_job_testbed::cluster::{Audit, ControlPlane, Options};
 use training_job_xgboost::XGBoostJob;
-use training_operator_testing::operator::EVERY_KIND;
+use training_operator_testing::operator::{EVERY_KIND, start};
 
 const MX: &str = "{apiVersion: kubeflow.org/v1, kind: MXJob, metadata: {name: NAME}, spec: {jobMode: MXTrain, \
     mxReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: mxnet, image: i}]}}}}}}";
@@ -26,12 +26,8 @@ struct World<'a> {
 
 impl World<'_> {
     async fn create(&self, manifest: &str, name: &str) {
-        let arguments = ["--namespace", &self.namespace, "create", "-f", "-"];
         let manifest = manifest.replace("NAME", name);
-        self.plane
-            .kubectl_with_input(&arguments, &manifest)
-            .await
-            .success();
+        self.plane.create(&self.namespace, &manifest).await;
     }
 
     async fn delete(&self, what: &str, name: &str) {
@@ -48,16 +44,6 @@ impl World<'_> {
     }
 }
 
-fn operator(plane: &ControlPlane, arguments: &[&str]) -> Background {
-    let ports = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
-    plane.spawn(
-        Program::new(env!("CARGO_BIN_EXE_training-operator"))
-            .args(["run"])
-            .args(ports)
-            .args(arguments),
-    )
-}
-
 #[tokio::test]
 async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     let plane = ControlPlane::start(Options {
@@ -71,7 +57,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
         plane: &plane,
         namespace,
     };
-    let _operator = operator(&plane, &[EVERY_KIND]);
+    let _operator = start(&plane, &[EVERY_KIND]).await;
 
     // The lists are complete when the operator reconciles a job. Later objects are delivered by watches.
     world.create(MX, "listed").await;
@@ -97,14 +83,8 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     world.condition::<XGBoostJob>("xgb", ConditionType::Running).await;
 
     // kubectl lists the jobs of all kinds by one category.
-    let all = [
-        "--namespace",
-        &world.namespace,
-        "get",
-        "training",
-        "--output",
-        "name",
-    ];
+    let get = ["get", "training", "--output=name", "--namespace"];
+    let all = [&get[..], &[&world.namespace]].concat();
     let listed = plane.kubectl(&all).await.success();
     let expected = [
         "mxjob.kubeflow.org/mx",

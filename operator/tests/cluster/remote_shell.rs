@@ -39,27 +39,17 @@ async fn cluster() -> &'static Cluster {
             let node = plane.spawn(node);
             let port = node.wait_for_line("port ").await;
             let port: u16 = port.strip_prefix("port ").unwrap().parse().unwrap();
-            create(
-                &plane,
-                "default",
-                &json!({
-                    "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
-                    "status": {
-                        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-                        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-                    },
-                }),
-            )
-            .await;
+            let object = json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
+                "status": {
+                    "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+                },
+            });
+            plane.create("default", &object).await;
             Cluster { plane, _node: node }
         })
         .await
-}
-
-async fn create(plane: &ControlPlane, namespace: &str, object: &Value) {
-    let arguments = ["--namespace", namespace, "create", "-f", "-"];
-    let created = plane.kubectl_with_input(&arguments, &object.to_string()).await;
-    created.success();
 }
 
 /// A job whose workers run, and the environment of its launcher.
@@ -101,7 +91,7 @@ impl Launcher {
             let mut object = object.clone();
             // The job does not exist, and the garbage collector would delete objects that it owns.
             object["metadata"]["ownerReferences"] = json!([]);
-            create(plane, &namespace, &object).await;
+            plane.create(&namespace, &object).await;
             if let Some(text) = object["data"]["kubexec.sh"].as_str() {
                 let here = text.replace("/opt/kube", directory.to_str().unwrap());
                 assert_ne!(here, text);
@@ -147,7 +137,7 @@ impl Launcher {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers},
         });
-        create(&self.cluster.plane, &self.namespace, &pod).await;
+        self.cluster.plane.create(&self.namespace, &pod).await;
     }
 
     async fn runs(&self, pod: &str) {
@@ -241,10 +231,8 @@ async fn input_and_output_are_passed_on_whole() {
     assert!(text(&ended.stdout) == lines, "{} bytes", ended.stdout.len());
     // By default the program does not read standard input, because it belongs to the next command.
     let ended = launcher.exec(&["job-worker-0", "--", "cat"], b"mine").await;
-    assert_eq!(
-        (ended.status.code(), text(&ended.stdout)),
-        (Some(0), String::new())
-    );
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(text(&ended.stdout), String::new());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, SemaphorePermit};
 use training_job_testbed::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
 
 use crate::machine::JOBS;
-use crate::operator::EVERY_KIND;
+use crate::operator::{EVERY_KIND, NO_PAGES};
 use crate::venv::venv;
 use crate::{manifests, processes, program};
 
@@ -56,11 +56,7 @@ async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
     let rights = ["ServiceAccount", "Role", "RoleBinding"];
     objects.retain(|object| rights.iter().any(|kind| object["kind"] == *kind));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let create = ["create", "-f", "-"];
-    plane
-        .kubectl_with_input(&create, &list.to_string())
-        .await
-        .success();
+    plane.create(namespace, &list).await;
     plane
         .kubeconfig_for_service_account(namespace, "training-operator")
         .await
@@ -110,11 +106,7 @@ impl<'a> Trial<'a> {
 
     /// Creates an object from YAML or JSON.
     pub async fn create(&self, manifest: &str) {
-        let arguments = ["--namespace", &self.namespace, "create", "-f", "-"];
-        self.plane
-            .kubectl_with_input(&arguments, manifest)
-            .await
-            .success();
+        self.plane.create(&self.namespace, manifest).await;
     }
 
     /// Returns the process ID of the node.
@@ -174,7 +166,7 @@ fn send(pid: u32, signal: Signal) {
 fn start_operator(plane: &ControlPlane, namespace: &str, kubeconfig: &Path) -> Background {
     let program = Program::new(program::path())
         .args(["run", "--namespace", namespace, EVERY_KIND])
-        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        .args(NO_PAGES)
         .args([Path::new("--kubeconfig"), kubeconfig]);
     plane.spawn(program)
 }

@@ -10,13 +10,10 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value, json};
-use training_job_testbed::cluster::{
-    Background, ControlPlane, Kubelet, Program, repository, wait, wait_for_all,
-};
+use training_job_testbed::cluster::{ControlPlane, Kubelet, repository, wait, wait_for_all};
 
 use super::kinds::{KINDS, Kind};
-use crate::operator::EVERY_KIND;
-use crate::program;
+use crate::operator::{EVERY_KIND, start};
 
 /// A stage of a job's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,26 +114,17 @@ pub async fn play(cluster: &ControlPlane) -> Vec<Recording> {
         .map(|kind| Life::new(kind, cluster, &namespace, &kubelet))
         .collect();
     join_all(lives.iter_mut().map(Life::create)).await;
-    let operator = start(cluster, &namespace).await;
+    let flags = ["--namespace", &namespace, EVERY_KIND];
+    let operator = start(cluster, &flags).await;
     join_all(lives.iter_mut().map(Life::grow_up)).await;
     drop(operator);
     join_all(lives.iter_mut().map(Life::change_hands)).await;
-    let operator = start(cluster, &namespace).await;
+    let operator = start(cluster, &flags).await;
     join_all(lives.iter_mut().map(Life::end)).await;
     assert_eq!(operator.ended(), None, "{}", operator.text());
     let recordings: Vec<_> = lives.into_iter().flat_map(|life| life.recordings).collect();
     recordings.iter().for_each(Recording::write);
     recordings
-}
-
-async fn start(cluster: &ControlPlane, namespace: &str) -> Background {
-    let operator = cluster.spawn(
-        Program::new(program::path())
-            .args(["run", "--namespace", namespace, EVERY_KIND])
-            .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]),
-    );
-    operator.wait_for_line("running jobs").await;
-    operator
 }
 
 impl<'a> Life<'a> {

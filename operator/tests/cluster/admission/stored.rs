@@ -164,19 +164,14 @@ async fn each_invalid_job_gets_one_condition_and_one_event_and_runs_when_correct
     let namespace = cluster.namespace("stored").await;
     let jobs = operator::jobs(&cluster, &namespace, "MXJob");
     let bad = bad();
-    let create = ["create", "--namespace", &namespace, "-f", "-"];
     for (job, _) in &bad {
-        let created = cluster.kubectl_with_input(&create, &job.to_string()).await;
-        created.success();
+        cluster.create(&namespace, job).await;
     }
     cluster.install_crds().await;
     let running = operator::start(&cluster, &namespace);
     // A valid job runs in the same namespace.
     let good = job("good", json!({}));
-    cluster
-        .kubectl_with_input(&create, &good.to_string())
-        .await
-        .success();
+    cluster.create(&namespace, &good).await;
     assert_eq!(operator::verdict(&jobs, "good").await, [""; 0]);
 
     let mut table = String::new();

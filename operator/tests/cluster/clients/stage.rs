@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
-use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Output, Program, wait_for_all};
-use training_operator_testing::operator::EVERY_KIND;
+use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Output, wait_for_all};
+use training_operator_testing::operator::{EVERY_KIND, start};
 
 pub(crate) struct Stage {
     pub(crate) cluster: &'static ControlPlane,
@@ -28,13 +28,8 @@ impl Stage {
 
     async fn of(cluster: &'static ControlPlane, name: &str, flags: &[&str]) -> Self {
         let namespace = cluster.namespace(name).await;
-        let operator = cluster.spawn(
-            Program::new(env!("CARGO_BIN_EXE_training-operator"))
-                .args(["run", "--namespace", &namespace])
-                .args(flags)
-                .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]),
-        );
-        operator.wait_for_line("running jobs").await;
+        let flags = [&["--namespace", &namespace], flags].concat();
+        let operator = start(cluster, &flags).await;
         Self {
             kubelet: cluster.kubelet(&namespace).await,
             cluster,

@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use training_job_testbed::cluster::{ControlPlane, Options, Program};
+use training_job_testbed::cluster::{ControlPlane, Options};
+use training_operator_testing::operator::start;
 
 use corpus::{Golden, Scenario};
 use here::{Here, Scope};
@@ -58,15 +59,12 @@ async fn play_all(scope: Scope) {
     let cluster = ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
     install_groups(&cluster, scope).await;
-    let operator = cluster.spawn(
-        Program::new(env!("CARGO_BIN_EXE_training-operator"))
-            .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
-            .args(["--enable-scheme=MXJob,TFJob,PyTorchJob,XGBoostJob,PaddleJob,JAXJob,MPIJob"])
-            // As under the Go operator, whose jobs all have it.
-            .args(["--pytorch-init-container-image=alpine:3.10"])
-            .args(scope.flags().iter().copied()),
-    );
-    operator.wait_for_line("running jobs").await;
+    let flags = [
+        "--enable-scheme=MXJob,TFJob,PyTorchJob,XGBoostJob,PaddleJob,JAXJob,MPIJob",
+        // As under the Go operator, whose jobs all have it.
+        "--pytorch-init-container-image=alpine:3.10",
+    ];
+    let operator = start(&cluster, &[&flags[..], scope.flags()].concat()).await;
     let names = scope.scenarios();
     let mut scenarios = corpus::scenarios();
     let pattern = recorded().unwrap_or_else(|| "*".to_owned());

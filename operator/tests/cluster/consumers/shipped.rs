@@ -36,11 +36,7 @@ async fn health_checks_are_added_to_the_configuration_of_argo_cd() {
         "data": {"url": "https://argocd.example.com"},
     });
     let within = ["--namespace", &namespace];
-    let create = [&within[..], &["create", "-f", "-"]].concat();
-    plane
-        .kubectl_with_input(&create, &config.to_string())
-        .await
-        .success();
+    plane.create(&namespace, &config).await;
     let file = format!("{CHECKS}/argocd-cm.yaml");
     let patch = [
         "patch",

@@ -199,9 +199,7 @@ async fn settings_of_single_kinds_show_in_their_pods() {
         }),
     ];
     for job in jobs {
-        let create = ["--namespace", &namespace, "create", "-f", "-"];
-        let created = cluster.kubectl_with_input(&create, &job.to_string()).await;
-        created.success();
+        cluster.create(&namespace, &job).await;
     }
     let init = async |pod: &str| {
         let found = cluster.wait::<Pod>(&namespace, pod, |pod| pod.is_some()).await;

@@ -15,6 +15,7 @@ use training_job_mxnet::MXJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_testbed::cluster::{Background, ControlPlane, Program};
 use training_operator_testing::manifests::find;
+use training_operator_testing::operator::NO_PAGES;
 
 use super::mpi;
 
@@ -98,7 +99,7 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     let arguments: Vec<String> = serde_json::from_value(container["args"].clone()).unwrap();
     let mut program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(arguments)
-        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        .args(NO_PAGES)
         // The permissions of the component mpi are also for this setting.
         .env(
             "TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE",
@@ -248,9 +249,7 @@ pub(crate) fn shared(namespace: &str, name: &str) -> String {
 /// Creates objects by kubectl.
 pub(crate) async fn create(cluster: &ControlPlane, namespace: &str, objects: &[Value]) {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let arguments = ["create", "--namespace", namespace, "--filename", "-"];
-    let created = cluster.kubectl_with_input(&arguments, &list.to_string()).await;
-    created.success();
+    cluster.create(namespace, &list).await;
 }
 
 fn job(name: &str, kind: &str, field: &str, role: &str, container: &str) -> Value {

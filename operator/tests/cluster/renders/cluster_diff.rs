@@ -5,7 +5,8 @@ use kube::api::Api;
 use training_job::TrainingJob;
 use training_job::api::ConditionType;
 use training_job_mpi::MPIJob;
-use training_job_testbed::cluster::{ControlPlane, Program, repository, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, repository, wait_for_all};
+use training_operator_testing::operator::start;
 use training_operator_testing::program::{Run, run, run_with_input};
 
 const FILE: &str = "examples/mxnet/train.yaml";
@@ -40,14 +41,7 @@ async fn a_running_job_is_compared_with_its_manifest() {
     assert_eq!(absent.code, Some(1), "{absent:?}");
     assert!(absent.stderr.contains(unserved), "{absent:?}");
 
-    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
-        "run",
-        "--namespace",
-        &namespace,
-        "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-    ]);
-    let _operator = cluster.spawn(operator);
+    let _operator = start(cluster, &["--namespace", &namespace]).await;
     let create = ["create", "--namespace", &namespace, "--filename", FILE];
     cluster.kubectl(&create).await.success();
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
@@ -147,15 +141,8 @@ async fn a_running_job_is_compared_with_the_flags_of_its_operator() {
         "--gang-scheduler-name=gangs",
         "--mpi-remote-shell-image=example.com/shell:2",
     ];
-    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
-        "run",
-        "--namespace",
-        &namespace,
-        "--enable-scheme=MPIJob",
-        "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-    ]);
-    let _operator = cluster.spawn(operator.args(flags));
+    let own = ["--namespace", &namespace, "--enable-scheme=MPIJob"];
+    let _operator = start(cluster, &[&own[..], &flags].concat()).await;
     let create = ["create", "--namespace", &namespace, "--filename", FILE];
     cluster.kubectl(&create).await.success();
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);

@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::ResourceExt;
 use kube::api::Api;
 use serde_json::{Value, json};
-use training_job_testbed::cluster::{ControlPlane, Program, wait_for_all};
+use training_job_testbed::cluster::{ControlPlane, wait_for_all};
 use training_job_testbed::{config_maps, environment};
+use training_operator_testing::operator::start;
 
 const MADE: &str = "training.kubeflow.org/operator-name";
 
@@ -40,19 +41,8 @@ async fn environments(
     pods: usize,
 ) -> (BTreeMap<String, BTreeMap<String, String>>, usize, usize) {
     let namespace = cluster.namespace("compact").await;
-    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
-        "run",
-        "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-        "--namespace",
-        &namespace,
-    ]);
-    let _operator = cluster.spawn(operator);
-    let create = ["create", "--namespace", &namespace, "--filename", "-"];
-    cluster
-        .kubectl_with_input(&create, &job.to_string())
-        .await
-        .success();
+    let _operator = start(cluster, &["--namespace", &namespace]).await;
+    cluster.create(&namespace, job).await;
     let api: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
     let pods = wait_for_all(api, MADE, |all| all.len() == pods).await;
     let there = |count: usize| count > 0;

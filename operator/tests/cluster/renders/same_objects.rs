@@ -8,8 +8,8 @@ use kube::api::Api;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use training_job_testbed::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
-use training_operator_testing::operator::EVERY_KIND;
+use training_job_testbed::cluster::{ControlPlane, Options, repository, wait_for_all};
+use training_operator_testing::operator::{EVERY_KIND, start};
 use training_operator_testing::program::run_with_input;
 
 /// The folders with examples, and those with jobs of every form.
@@ -93,13 +93,7 @@ async fn an_operator_creates_the_objects_that_render_prints() {
     // The operator of this control plane serves all namespaces.
     let cluster = &ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
-    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
-        "run",
-        EVERY_KIND,
-        "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-    ]);
-    let _operator = cluster.spawn(operator);
+    let _operator = start(cluster, &[EVERY_KIND]).await;
     // A template refers to this class.
     let class = ["create", "priorityclass", "high", "--value=1000"];
     cluster.kubectl(&class).await.success();

@@ -13,11 +13,7 @@ async fn create(plane: &ControlPlane, namespace: &str, name: &str, script: &str)
             {"name": "main", "image": "none", "command": ["sh", "-c", script]},
         ]},
     });
-    let arguments = ["--namespace", namespace, "create", "-f", "-"];
-    plane
-        .kubectl_with_input(&arguments, &pod.to_string())
-        .await
-        .success();
+    plane.create(namespace, &pod).await;
 }
 
 fn phase(pod: Option<&Pod>) -> Option<&str> {

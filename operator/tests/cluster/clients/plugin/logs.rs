@@ -105,11 +105,7 @@ const PODS: [&str; 3] = ["train-scheduler-0", "train-worker-0", "train-worker-1"
 async fn the_logs_of_all_replicas_are_merged_and_followed_over_a_restart() {
     let stage = Stage::new("plugin-logs").await;
     let node = LogNode::new(&stage).await;
-    let created = stage
-        .cluster
-        .kubectl_with_input(&["create", "-n", &stage.namespace, "-f", "-"], JOB)
-        .await;
-    created.success();
+    stage.cluster.create(&stage.namespace, JOB).await;
     let waits = run(&stage, &["logs", "train"]).await;
     assert_eq!(waits.code, 2);
     assert!(
@@ -216,11 +212,7 @@ async fn the_log_before_the_last_restart_is_printed() {
     let stage = Stage::new("plugin-previous").await;
     let node = LogNode::new(&stage).await;
     let job = JOB.replace("ExitCode", "OnFailure");
-    let created = stage
-        .cluster
-        .kubectl_with_input(&["create", "-n", &stage.namespace, "-f", "-"], &job)
-        .await;
-    created.success();
+    stage.cluster.create(&stage.namespace, &job).await;
     stage.until_attempt("train", 3, "0").await;
     for pod in PODS {
         stage.kubelet.bind(pod, &node.name).await;

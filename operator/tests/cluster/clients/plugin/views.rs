@@ -25,11 +25,8 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
     until(&stage, "spirals", "Running").await;
     let rows = json(&stage, &["list"]).await;
     let row = &rows["jobs"][0];
-    assert_eq!(
-        (&row["kind"], &row["state"]),
-        (&"MXJob".into(), &"Running".into()),
-        "{row}"
-    );
+    assert_eq!(row["kind"], "MXJob", "{row}");
+    assert_eq!(row["state"], "Running", "{row}");
     assert_eq!(row["roles"][0]["role"], "Scheduler");
     assert_eq!(row["roles"][2]["replicas"], 2);
 
@@ -97,11 +94,8 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
         .clone()
         .find(|replica| replica["role"] == "worker" && replica["index"] == 0);
     let observed = failed.unwrap()["pods"].as_array().unwrap().last().unwrap();
-    assert_eq!(
-        (&observed["isInferred"], &observed["attempt"]),
-        (&Value::Null, &1.into()),
-        "{story}"
-    );
+    assert_eq!(observed["isInferred"], Value::Null, "{story}");
+    assert_eq!(observed["attempt"], 1, "{story}");
     assert!(first["createdAt"].is_string(), "{story}");
 
     let status = json(&stage, &["status", "spirals"]).await;
@@ -133,11 +127,7 @@ async fn a_name_of_two_jobs_is_an_error_that_lists_them() {
         .unwrap()
         .trim();
     let second = train.replacen(&format!("  name: {job}"), "  name: spirals", 1);
-    let created = stage
-        .cluster
-        .kubectl_with_input(&["create", "-n", &stage.namespace, "-f", "-"], &second)
-        .await;
-    created.success();
+    stage.cluster.create(&stage.namespace, &second).await;
     let ambiguous = run(&stage, &["status", "spirals"]).await;
     assert_eq!(ambiguous.code, 2);
     assert!(
