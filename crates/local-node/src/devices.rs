@@ -280,10 +280,8 @@ mod tests {
         let message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
         assert_eq!(shares.take(&both), Err(message.to_owned()));
         shares.take(&second).unwrap();
-        assert_eq!(
-            (cuda(&shares, &first), cuda(&shares, &second)),
-            (vec!["0".to_owned()], vec!["1".to_owned()])
-        );
+        assert_eq!(cuda(&shares, &first), vec!["0".to_owned()]);
+        assert_eq!(cuda(&shares, &second), vec!["1".to_owned()]);
         // A pod without requests has none, as in a cluster.
         let without = pod("4", &[0]);
         shares.take(&without).unwrap();

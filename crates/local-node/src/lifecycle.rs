@@ -188,11 +188,9 @@ mod tests {
         ];
         for &(words, stopping, start, stop, final_phase) in cases {
             let step = next_step(&records(words), stopping, Instant::now());
-            assert_eq!(
-                (&*step.start, &*step.stop, step.final_phase),
-                (start, stop, final_phase),
-                "{words}"
-            );
+            assert_eq!(&*step.start, start, "{words}");
+            assert_eq!(&*step.stop, stop, "{words}");
+            assert_eq!(step.final_phase, final_phase, "{words}");
         }
     }
 

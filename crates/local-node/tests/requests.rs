@@ -154,18 +154,14 @@ async fn a_pods_life_in_requests() {
     let pod = "/api/v1/namespaces/ns/pods/job-0";
 
     let binding = script.request(&format!("POST {pod}/binding"), |_| true).await;
-    assert_eq!(
-        (&binding["target"]["name"], &binding["metadata"]["uid"]),
-        (&json!("laptop"), &json!("u1"))
-    );
+    assert_eq!(binding["target"]["name"], json!("laptop"));
+    assert_eq!(binding["metadata"]["uid"], json!("u1"));
     let failed = |body: &Value| body["status"]["phase"] == "Failed";
     let report = script.request(&format!("PATCH {pod}/status"), failed).await;
     assert_eq!(report["metadata"]["uid"], "u1");
     let end = &report["status"]["containerStatuses"][0]["state"]["terminated"];
-    assert_eq!(
-        (&end["exitCode"], &end["message"]),
-        (&json!(3), &json!("secret kubernetes"))
-    );
+    assert_eq!(end["exitCode"], json!(3));
+    assert_eq!(end["message"], json!("secret kubernetes"));
     let line = loop {
         if let NodeEvent::Log(line) = node_events.recv().await.unwrap() {
             break line.text;
@@ -180,9 +176,7 @@ async fn a_pods_life_in_requests() {
         .send(json!({"type": "MODIFIED", "object": deleted}))
         .unwrap();
     let delete = script.request(&format!("DELETE {pod}"), |_| true).await;
-    assert_eq!(
-        (&delete["gracePeriodSeconds"], &delete["preconditions"]["uid"]),
-        (&json!(0), &json!("u1"))
-    );
+    assert_eq!(delete["gracePeriodSeconds"], json!(0));
+    assert_eq!(delete["preconditions"]["uid"], json!("u1"));
     node.shutdown(Duration::ZERO).await;
 }

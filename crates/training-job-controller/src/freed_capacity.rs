@@ -92,10 +92,8 @@ mod tests {
     fn waiting_jobs_take_turns_when_capacity_is_freed() {
         let freed = FreedCapacity::default();
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert_eq!(
-            (freed.last_freed_at(), freed.pod_finished(at(1)).len()),
-            (None, 0)
-        );
+        assert_eq!(freed.last_freed_at(), None);
+        assert_eq!(freed.pod_finished(at(1)).len(), 0);
         assert_eq!(freed.last_freed_at(), Some(at(1)));
         for number in 0..20 {
             freed.set_waiting(&key(number), true);

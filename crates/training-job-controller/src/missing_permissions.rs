@@ -132,10 +132,8 @@ mod tests {
             lines[0]["message"],
             "permissions are missing, so jobs are not handled; apply the role"
         );
-        assert_eq!(
-            (&lines[0]["verbs"], &lines[0]["problem"]),
-            (&"list,watch".into(), &"forbidden".into())
-        );
+        assert_eq!(lines[0]["verbs"], "list,watch");
+        assert_eq!(lines[0]["problem"], "forbidden");
         assert_eq!(lines[1]["verbs"], "list,watch,patch");
         assert_eq!(lines[2]["message"], "all permissions are there now");
     }

@@ -78,10 +78,8 @@ fn deleted_pods_are_known_from_the_events() {
     let [[master], [worker], []] = pods[..] else {
         panic!("{pods:#?}")
     };
-    assert_eq!(
-        (&*master.name, &*worker.name),
-        ("train-master-0", "train-worker-0")
-    );
+    assert_eq!(&*master.name, "train-master-0");
+    assert_eq!(&*worker.name, "train-worker-0");
     assert_eq!(times(master), (Some(at(1)), Some(at(90))));
     assert_eq!(times(worker), times(master));
     let existed = "existed; its states are not known, +1.0 s to +1 min 30 s";

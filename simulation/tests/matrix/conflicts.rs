@@ -146,10 +146,8 @@ async fn a_strangers_object_has_the_name() {
             assert_within(tries, 10..40, format_args!("{case}: tries in an hour"));
             assert_eq!(sim.network.count("delete", ""), 0, "{case}");
             let after = sim.stored(plural, "job-worker-0")["metadata"].clone();
-            assert_eq!(
-                (&after["uid"], &after["ownerReferences"]),
-                (&before["uid"], &before["ownerReferences"])
-            );
+            assert_eq!(after["uid"], before["uid"]);
+            assert_eq!(after["ownerReferences"], before["ownerReferences"]);
             let running = sim.pods_now().iter().filter(|p| p.ends_with("Running")).count();
             // Without one of the services no pods are created, because they could not find each other.
             let is_right = if plural == "pods" {

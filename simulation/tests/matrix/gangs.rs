@@ -49,10 +49,8 @@ async fn a_patch_of_a_group_keeps_annotations_of_others() {
     let before = (sim.stored("podgroups", "job"), sim.pods_now());
     scale_up(&sim).await;
     let after = sim.stored("podgroups", "job");
-    assert_eq!(
-        (&before.0["spec"]["minMember"], &after["spec"]["minMember"]),
-        (&json!(4), &json!(5))
-    );
+    assert_eq!(before.0["spec"]["minMember"], json!(4));
+    assert_eq!(after["spec"]["minMember"], json!(5));
     let annotations = json!({
         "note": "mine", (ELASTIC): "", "volcano.sh/preemptable": "true", "training.kubeflow.org/restart-attempt": "1",
     });

@@ -201,10 +201,8 @@ async fn texts_are_passed_on_to_the_byte() {
         .iter()
         .find(|v| v["name"] == "TEXT");
     assert_eq!(env.unwrap()["value"], text);
-    assert_eq!(
-        (&container["command"][2], &container["args"][0]),
-        (&json!(text), &json!(text))
-    );
+    assert_eq!(container["command"][2], json!(text));
+    assert_eq!(container["args"][0], json!(text));
     settle_and_check(&mut sim).await;
 }
 

@@ -73,10 +73,8 @@ async fn fewer_workers_restart_the_job_with_the_new_template() {
         assert_eq!(created_and_deleted(&sim, &format!("pods {pod}")), (2, 1));
     }
     let image = |pod: &str| sim.stored("pods", pod)["spec"]["containers"][0]["image"].clone();
-    assert_eq!(
-        (image("job-scheduler-0"), image("job-worker-1")),
-        (json!("i"), json!("other"))
-    );
+    assert_eq!(image("job-scheduler-0"), json!("i"));
+    assert_eq!(image("job-worker-1"), json!("other"));
     assert_eq!(sim.status("job")["restartCount"], Value::Null);
 }
 

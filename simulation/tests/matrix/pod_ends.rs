@@ -38,11 +38,8 @@ async fn containers_end_with_each_code() {
             );
             let failure = last_failure(&status);
             assert_eq!(failure["exitCode"], code, "{case}");
-            assert_eq!(
-                (&failure["role"], &failure["index"]),
-                (&json!("Worker"), &json!(0)),
-                "{case}"
-            );
+            assert_eq!(failure["role"], json!("Worker"), "{case}");
+            assert_eq!(failure["index"], json!(0), "{case}");
             let signal = (129..=192).contains(&code).then(|| code - 128);
             assert_eq!(failure["signal"], json!(signal), "{case}");
             sim.assert_no_violations();

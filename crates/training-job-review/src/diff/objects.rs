@@ -209,10 +209,8 @@ mod tests {
             ]
         );
         let removed = &titles(&six, &four)[1];
-        assert_eq!(
-            (removed.0.as_str(), removed.1),
-            ("Pod a-worker-4 … a-worker-5 (2 alike)", ChangeType::Removed)
-        );
+        assert_eq!(removed.0.as_str(), "Pod a-worker-4 … a-worker-5 (2 alike)");
+        assert_eq!(removed.1, ChangeType::Removed);
     }
 
     #[test]

@@ -55,12 +55,8 @@ async fn stays_in_sync(stage: &Stage, file: &Path, flags: &[&str]) {
     let is_created = ["wait", "-f", file, "--for=condition=Created", "--timeout=60s"];
     stage.run(&is_created).await;
     let diff = stage.kubectl(&with("diff")).await;
-    assert_eq!(
-        (diff.code, &*diff.stdout),
-        (0, ""),
-        "{file} {flags:?}: {}",
-        diff.stderr
-    );
+    assert_eq!(diff.code, 0, "{file} {flags:?}: {}", diff.stderr);
+    assert_eq!(&*diff.stdout, "", "{file} {flags:?}: {}", diff.stderr);
     let generation = ["get", "-f", file, "-o", "jsonpath={.metadata.generation}"];
     let before = stage.run(&generation).await;
     let again = stage.run(&with("apply")).await;

@@ -35,10 +35,8 @@ async fn expect_restarted_because_of(trial: &Trial<'_>, pod: &str, exit_code: i3
         .condition::<MXJob>("spirals", ConditionType::Restarting)
         .await;
     let failure = status.failure.unwrap();
-    assert_eq!(
-        (failure.pod.as_deref(), failure.exit_code),
-        (Some(pod), Some(exit_code))
-    );
+    assert_eq!(failure.pod.as_deref(), Some(pod));
+    assert_eq!(failure.exit_code, Some(exit_code));
     expect_trained(trial, 1).await;
 }
 

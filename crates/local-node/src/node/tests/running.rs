@@ -40,10 +40,9 @@ async fn a_pod_runs_to_its_end() {
     let status = bench.api.phase("job-0", "Succeeded").await;
 
     let end = terminated(&status, 0);
-    assert_eq!(
-        (end.exit_code, end.reason.as_deref(), end.message),
-        (0, Some("Completed"), None)
-    );
+    assert_eq!(end.exit_code, 0);
+    assert_eq!(end.reason.as_deref(), Some("Completed"));
+    assert_eq!(end.message, None);
     assert!(end.started_at.is_some() && end.finished_at.is_some());
     assert!(end.container_id.unwrap().starts_with("local://"));
     assert!(status.pod_ip.unwrap().starts_with("127."));
@@ -75,11 +74,9 @@ async fn exit_codes_and_the_last_lines() {
         bench.api.create(name, name, &script("Never", run), json!({}));
         let status = bench.api.phase(name, "Failed").await;
         let end = terminated(&status, 0);
-        assert_eq!(
-            (end.exit_code, end.signal, end.reason.as_deref()),
-            (code, signal, Some(reason)),
-            "{name}"
-        );
+        assert_eq!(end.exit_code, code, "{name}");
+        assert_eq!(end.signal, signal, "{name}");
+        assert_eq!(end.reason.as_deref(), Some(reason), "{name}");
         assert!(end.message.unwrap_or_default().contains(message), "{name}");
     }
 }
@@ -100,11 +97,8 @@ async fn commands_that_cannot_run() {
     ] {
         bench.api.create(name, name, &pod(command), json!({}));
         let end = terminated(&bench.api.phase(name, "Failed").await, 0);
-        assert_eq!(
-            (end.exit_code, end.reason.as_deref()),
-            (code, Some("ContainerCannotRun")),
-            "{name}"
-        );
+        assert_eq!(end.exit_code, code, "{name}");
+        assert_eq!(end.reason.as_deref(), Some("ContainerCannotRun"), "{name}");
         assert!(end.message.unwrap().contains(message), "{name}");
     }
     bench.api.create("image", "u", &pod(json!(null)), json!({}));
@@ -205,10 +199,8 @@ async fn differences_are_reported_before_the_first_line() {
     let Some(NodeEvent::Prepared(prepared)) = bench.events.recv().await else {
         panic!("not first")
     };
-    assert_eq!(
-        (prepared.pod.as_str(), prepared.container.as_str()),
-        ("job-0", "main")
-    );
+    assert_eq!(prepared.pod.as_str(), "job-0");
+    assert_eq!(prepared.container.as_str(), "main");
     let names: Vec<&str> = prepared
         .differences
         .iter()
@@ -379,10 +371,8 @@ async fn only_pods_of_the_default_scheduler_without_a_gate_are_bound() {
     bench.api.phase("gated", "Succeeded").await;
     let nodes = bench.api.nodes();
     let ready = nodes[0].status.as_ref().unwrap().conditions.as_ref().unwrap();
-    assert_eq!(
-        (ready[0].type_.as_str(), ready[0].status.as_str()),
-        ("Ready", "True")
-    );
+    assert_eq!(ready[0].type_.as_str(), "Ready");
+    assert_eq!(ready[0].status.as_str(), "True");
 }
 
 #[tokio::test]

@@ -177,10 +177,8 @@ async fn pods_of_an_earlier_agent_are_lost() {
         .unwrap()
         .terminated
         .unwrap();
-    assert_eq!(
-        (state.exit_code, state.reason.as_deref()),
-        (137, Some("ContainerStatusUnknown"))
-    );
+    assert_eq!(state.exit_code, 137);
+    assert_eq!(state.reason.as_deref(), Some("ContainerStatusUnknown"));
     bench.api.gone("deleted").await;
     bench.api.delete_gracefully("done", 0);
     bench.api.gone("done").await;

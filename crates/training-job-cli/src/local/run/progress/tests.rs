@@ -160,10 +160,9 @@ fn the_replica_that_failed_the_job_keeps_its_exit_code_when_it_is_stopped() {
     };
     progress.settle([("digits", &status)].into_iter());
     let row = progress.rows()[0].1;
-    assert_eq!(
-        (row.plain_phase(), row.exit_code, row.restarts),
-        ("Failed", Some(1), 3)
-    );
+    assert_eq!(row.plain_phase(), "Failed");
+    assert_eq!(row.exit_code, Some(1));
+    assert_eq!(row.restarts, 3);
 }
 
 /// The API keeps the times of conditions a second apart, so they may be in the future.
