@@ -33,24 +33,35 @@ fn readable_fields_are_kept_and_unreadable_ones_are_named() {
 
 #[test]
 fn an_undecodable_job_gets_its_condition_once_with_any_status() {
-    let mut object = with_workers(1);
-    object["spec"] = json!({"specs": 1});
-    object["status"] = json!({"restartCount": "three", "conditions": 7});
-    let mut plan = || {
-        let job = stored(&object);
-        let validated = Validated::of(&job, &Settings::default());
-        let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        let plan = validated.plan(&job, &job.status(), &Observed::default(), now);
-        if let Some(change) = &plan.status {
-            let patch = job.status_change(&job.status(), &change.status, None).unwrap();
-            json_patch::merge(&mut object["status"], &patch);
-        }
-        plan
-    };
-    let first = plan();
-    let reasons: Vec<_> = first.events.iter().map(|event| &*event.reason).collect();
-    assert_eq!(reasons, ["ToyJobFailedValidation", "ToyJobStatusRepaired"]);
-    assert!(first.status.unwrap().status.is_finished());
-    assert!(plan().is_idle());
-    assert!(stored(&object).unsound().is_empty());
+    for status in [
+        json!({"restartCount": "three", "conditions": 7}),
+        json!([]),
+        json!("done"),
+        json!(5),
+    ] {
+        let mut object = with_workers(1);
+        object["spec"] = json!({"specs": 1});
+        object["status"] = status.clone();
+        let mut plan = || {
+            let job = stored(&object);
+            let validated = Validated::of(&job, &Settings::default());
+            let now = "2026-01-01T00:01:00Z".parse().unwrap();
+            let plan = validated.plan(&job, &job.status(), &Observed::default(), now);
+            if let Some(change) = &plan.status {
+                let patch = job.status_change(&job.status(), &change.status, None).unwrap();
+                json_patch::merge(&mut object["status"], &patch);
+            }
+            plan
+        };
+        let first = plan();
+        let reasons: Vec<_> = first.events.iter().map(|event| &*event.reason).collect();
+        assert_eq!(
+            reasons,
+            ["ToyJobFailedValidation", "ToyJobStatusRepaired"],
+            "{status}"
+        );
+        assert!(first.status.unwrap().status.is_finished(), "{status}");
+        assert!(plan().is_idle(), "{status}");
+        assert!(stored(&object).unsound().is_empty(), "{status}");
+    }
 }
