@@ -6,7 +6,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy, variable};
-use training_job::{Check, FailureTolerance, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob};
+use training_job::{
+    Check, FailureTolerance, Framework, Outcome, Replica, Replicas, Role, RoleDefinition, RoleSpecs, Scope,
+    Topology, TrainingJob,
+};
 use training_job_cli::{Environment, LocalPod};
 
 const HEAD: &str = "Head";
