@@ -110,6 +110,8 @@ fn an_operator_may_die_at_any_call_of_small_workloads() {
             "recreate",
             "ttl",
             "clean-all",
+            "steps-restart",
+            "steps-suspend-resume",
         ]
         .contains(&&*workload.name)
         {

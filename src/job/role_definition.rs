@@ -30,7 +30,7 @@ pub struct RoleDefinition {
     pub min: u32,
     /// Maximum number of replicas, at most [`MAX_REPLICAS`].
     pub max: u32,
-    /// The framework's container in its replicas; [`Framework::main_container`] if unset.
+    /// The framework's container in its replicas; [`Framework::main_container`](crate::Framework::main_container) if unset.
     pub container: Option<&'static str>,
     /// The names and numbers of the ports that are added to that container; the framework's port if unset.
     pub ports: Option<&'static [(&'static str, i32)]>,
@@ -253,7 +253,7 @@ pub enum StartCondition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleSource {
-    /// The entry of this role in [`Framework::roles_field`].
+    /// The entry of this role in [`Framework::roles_field`](crate::Framework::roles_field).
     Entry,
     /// The field of this name below `spec`.
     Field(&'static str),

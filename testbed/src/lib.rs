@@ -25,7 +25,7 @@ pub use harness::{PlanHarness, PodHandle, Step, steps};
 pub use list_job::ListJob;
 pub use recordings::{compare_renders, compare_renders_with};
 pub use step_job::StepJob;
-pub use toy::{ELASTIC, PANICS, RETRIES, ToyJob, ToyJobSpec};
+pub use toy::{ELASTIC, PANICS, RETRIES, STEPS, ToyJob, ToyJobSpec};
 
 use std::path::{Path, PathBuf};
 

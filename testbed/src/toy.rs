@@ -15,7 +15,8 @@ use training_job::{
 ///
 /// The scheduler's end is the job's; without a scheduler all workers must succeed. Servers never end by themselves.
 /// A job of several replicas restarts as a whole. All else is the trait's default. The annotation [`PANICS`] names the
-/// hook that panics, `env` or `outcome`, and [`RETRIES`] limits the restarts of the workers.
+/// hook that panics, `env` or `outcome`, [`RETRIES`] limits the restarts of the workers, and with [`STEPS`] the workers are the
+/// step after the scheduler.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "kubeflow.org",
@@ -47,6 +48,9 @@ pub const ELASTIC: &str = "toy/elastic";
 /// The annotation of a toy job with the number of restarts of its workers after which the next failure fails the job.
 pub const RETRIES: &str = "toy/retries";
 
+/// The annotation of a toy job whose workers start when the scheduler has succeeded. The workers' end is the job's then.
+pub const STEPS: &str = "toy/steps";
+
 impl ToyJob {
     fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
@@ -65,7 +69,7 @@ impl TrainingJob for ToyJob {
             &[
                 RoleDefinition::new("Scheduler").at_most(1),
                 RoleDefinition::new("Server"),
-                RoleDefinition::new("Worker"),
+                RoleDefinition::new("Worker").when_succeeded(),
             ],
         );
 
@@ -105,11 +109,8 @@ impl TrainingJob for ToyJob {
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         assert!(!self.panics_in("outcome"), "no outcome");
-        let deciding = if replicas.role("Scheduler").is_some() {
-            "Scheduler"
-        } else {
-            "Worker"
-        };
+        let has_scheduler = replicas.role("Scheduler").is_some() && self.annotation(STEPS).is_none();
+        let deciding = if has_scheduler { "Scheduler" } else { "Worker" };
         replicas.decided_by(&[deciding])
     }
 
@@ -118,6 +119,13 @@ impl TrainingJob for ToyJob {
             Scope::Job
         } else {
             Scope::Replica
+        }
+    }
+
+    fn starts_after(&self, _: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
+        match role.name() {
+            "Worker" if self.annotation(STEPS).is_some() => &["Scheduler"],
+            _ => &[],
         }
     }
 

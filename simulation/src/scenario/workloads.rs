@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use training_job::GangScheduler;
 use training_job::api::labels;
-use training_job_testbed::RETRIES;
+use training_job_testbed::{RETRIES, STEPS};
 
 use crate::faults::ClusterFault;
 use crate::faults::PodFate::{self, Fails, Runs, Succeeds};
@@ -40,6 +40,22 @@ fn worker_0_succeeds(name: &str, _: u32) -> PodFate {
         Succeeds(1_000)
     } else {
         Runs
+    }
+}
+
+/// The scheduler succeeds, and the other pods keep running.
+fn scheduler_succeeds(name: &str, _: u32) -> PodFate {
+    match name.contains("scheduler") {
+        true => Succeeds(100),
+        false => Runs,
+    }
+}
+
+/// The scheduler succeeds soon, and one worker of the next step is killed once.
+fn next_step_is_killed_once(name: &str, attempt: u32) -> PodFate {
+    match attempt {
+        0 if name.ends_with("worker-1") => Fails(137, 100),
+        _ => Succeeds(100),
     }
 }
 
@@ -364,6 +380,21 @@ pub fn all() -> Vec<Workload> {
         job.object["metadata"]["annotations"] = json!({RETRIES: "1"});
         let name = format!("retries-{}", action.to_lowercase());
         let mut workload = workload(&name, is_killed_always, vec![job], one());
+        workload.scenario.config.job_types = &[JobType::Toy];
+        all.push(workload);
+    }
+    // A step that is done stays done, whatever happens in the next one.
+    for (name, fates, actions) in [
+        (
+            "steps-restart",
+            next_step_is_killed_once as fn(&str, u32) -> PodFate,
+            one(),
+        ),
+        ("steps-suspend-resume", scheduler_succeeds, resume()),
+    ] {
+        let mut job = planned(JobType::Toy, "job", &[("Scheduler", 1), ("Worker", 2)], json!({}));
+        job.object["metadata"]["annotations"] = json!({STEPS: "true"});
+        let mut workload = workload(name, fates, vec![job], actions);
         workload.scenario.config.job_types = &[JobType::Toy];
         all.push(workload);
     }
