@@ -338,6 +338,9 @@ pub(super) fn entries_of<'s>(
     }
 }
 
+/// The field of the number of replicas in a [`ReplicaSpec`](crate::api::ReplicaSpec).
+pub(super) const USUAL_FIELD: &str = "replicas";
+
 /// Checks that a role's own field is in the spec and has the declared shape.
 pub(super) fn own_field(spec: &JSONSchemaProps, definition: &RoleDefinition) -> Result<(), Mistake> {
     let Some(field) = definition.source.field() else {
@@ -367,7 +370,7 @@ pub(super) fn own_field(spec: &JSONSchemaProps, definition: &RoleDefinition) -> 
         Some(shared) => shared_template(spec, definition, shared)?,
     }
     let replicas = definition.replicas_field;
-    let is_own = definition.template_from.is_some() || replicas != super::role_fields::USUAL_FIELD;
+    let is_own = definition.template_from.is_some() || replicas != USUAL_FIELD;
     let has_it = entry
         .properties
         .as_ref()

@@ -118,7 +118,7 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
     };
     for definition in framework.roles {
         check::own_field(spec, definition)?;
-        role_fields::bound_replicas(spec, definition);
+        role_fields::bound_replicas(spec, definition)?;
     }
     bounds::to_rules(spec, "spec");
     let field = framework.roles_field;
@@ -187,10 +187,7 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
         } else {
             ""
         };
-        roles::on_role(role, container, framework);
-        if let Some(template) = property(role, "template") {
-            template::tighten(template, container, framework);
-        }
+        roles::on_template(role, "template", container, framework);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Rules for roles that have a field of their own.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube_schema::names::{DNS_1035, MAX_LABEL_CHARS};
 
@@ -9,6 +9,7 @@ use crate::api::MAX_REPLICAS;
 use crate::job::rule as cel;
 use crate::job::{Framework, RoleDefinition, RoleSource, Rule};
 
+use super::check::{self, Mistake, USUAL_FIELD};
 use super::{MAX_ROLE_NAME, MAX_ROLES, add, property, roles, template};
 
 /// Adds the rules for `definition` to the spec, if it has a field of its own.
@@ -67,40 +68,30 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     if let Some(replica_spec) = replica_spec {
         on_replica_spec(replica_spec, definition, framework);
     }
-    if let Some((field, template)) = definition
-        .template_from
-        .and_then(|field| Some((field, property(spec, field)?)))
-    {
-        let container = framework.container_name(definition);
-        template::tighten(template, container, framework);
-        let has_containers = format!("self.?{field}.?spec.?containers.orValue([]).size() > 0");
-        let rule = Rule::with_message_of(has_containers, |e| e.no_container("", container));
-        add(spec, rule.at(&format!("{field}.spec.containers")));
+    if let Some(field) = definition.template_from {
+        roles::on_template(spec, field, framework.container_name(definition), framework);
     }
 }
 
 /// Bounds the number of a role's replicas in the field that the kind names, and removes the usual field.
-pub(super) fn bound_replicas(spec: &mut JSONSchemaProps, definition: &RoleDefinition) {
-    let field = definition.source.field().and_then(|field| property(spec, field));
+pub(super) fn bound_replicas(spec: &mut JSONSchemaProps, definition: &RoleDefinition) -> Result<(), Mistake> {
+    let field = definition.source.field();
     let Some(field) = field.filter(|_| definition.replicas_field != USUAL_FIELD) else {
-        return;
+        return Ok(());
     };
-    let entry = match (&mut field.items, &mut field.additional_properties) {
-        (Some(JSONSchemaPropsOrArray::Schema(item)), _) => &mut **item,
-        (_, Some(JSONSchemaPropsOrBool::Schema(value))) => &mut **value,
-        _ => field,
+    let entry = match definition.source.is_open() {
+        true => Some(check::entries_of(spec, field)?),
+        false => property(spec, field),
     };
-    if let Some(properties) = &mut entry.properties {
+    if let Some(properties) = entry.and_then(|entry| entry.properties.as_mut()) {
         properties.remove(USUAL_FIELD);
         if let Some(number) = properties.get_mut(definition.replicas_field) {
             number.minimum.get_or_insert(0.0);
             number.maximum.get_or_insert(MAX_REPLICAS.into());
         }
     }
+    Ok(())
 }
-
-/// The field of the number of replicas in a [`ReplicaSpec`](crate::api::ReplicaSpec).
-pub(super) const USUAL_FIELD: &str = "replicas";
 
 /// Adds the rule for the length of the names of services, for roles that have a field of their own. It applies to new jobs
 /// only: the status of an existing job must stay writable, and its roles cannot be compared at an acceptable cost.
@@ -212,12 +203,8 @@ fn on_replica_spec(replica_spec: &mut JSONSchemaProps, definition: &RoleDefiniti
         });
         add(replica_spec, rule.at(field).with(&replicas));
     }
-    let container = framework.container_name(definition);
-    if definition.template_from.is_some() {
-        return;
-    }
-    roles::on_role(replica_spec, container, framework);
-    if let Some(template) = property(replica_spec, "template") {
-        template::tighten(template, container, framework);
+    if definition.template_from.is_none() {
+        let container = framework.container_name(definition);
+        roles::on_template(replica_spec, "template", container, framework);
     }
 }

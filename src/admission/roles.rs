@@ -6,7 +6,7 @@ use crate::api::MAX_REPLICAS;
 use crate::job::Framework;
 use kube_schema::names::{DNS_1035, MAX_LABEL_CHARS, MAX_SUBDOMAIN_CHARS};
 
-use super::add;
+use super::{add, property, template};
 use crate::job::Rule;
 use crate::job::rule as cel;
 
@@ -125,12 +125,16 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     }
 }
 
-pub(super) fn on_role(role: &mut JSONSchemaProps, main: &str, framework: &Framework) {
-    let has_containers = "self.?template.?spec.?containers.orValue([]).size() > 0";
+/// Adds the rules of the pod template that `role` has in the field `field`.
+pub(super) fn on_template(role: &mut JSONSchemaProps, field: &str, main: &str, framework: &Framework) {
+    let has_containers = format!("self.?{field}.?spec.?containers.orValue([]).size() > 0");
     let has_containers = match framework.fills_in_templates {
-        false => has_containers.to_owned(),
-        true => format!("!has(self.template) || {has_containers}"),
+        false => has_containers,
+        true => format!("!has(self.{field}) || {has_containers}"),
     };
     let rule = Rule::with_message_of(has_containers, |e| e.no_container("", main));
-    add(role, rule.at("template.spec.containers"));
+    add(role, rule.at(&format!("{field}.spec.containers")));
+    if let Some(template) = property(role, field) {
+        template::tighten(template, main, framework);
+    }
 }
