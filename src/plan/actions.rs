@@ -1,7 +1,5 @@
 //! The actions of an active job: creates the missing children, and deletes the surplus and outdated ones.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use crate::api::{FailureAction, Recovery};
@@ -91,15 +89,13 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
     // The status does not show which replicas restart together by a rule or by the answer of the kind.
     let job_may = may(&FailureAction::RestartJob) || job.job.framework().answers_failures;
     let role_may = may(&FailureAction::RestartRole);
-    // A pod that was created before the last restart of the whole job, and is not that of a step that is done.
-    let is_done = |pod: &PodRecord| {
-        let done = survey
-            .replicas()
-            .filter(|r| matches!(r.situation, Situation::Succeeded));
-        done.filter_map(|r| r.pod).any(|done| done.name == pod.name)
-    };
-    let is_earlier = |pod: &Arc<PodRecord>| pod.attempt < survey.attempt && !is_done(pod);
-    let all_restart = observed.pods.values().any(is_earlier);
+    // A pod that was created before the last restart of the whole job. That of a step that is done stays.
+    let is_earlier = |pod: &PodRecord| pod.attempt < survey.attempt;
+    let is_done = |r: &&ObservedReplica<'_>| matches!(r.situation, Situation::Succeeded);
+    let mut going = survey.replicas().filter(|r| !is_done(r)).filter_map(|r| r.pod);
+    let mut pods = observed.pods.values();
+    let all_restart =
+        going.any(is_earlier) || pods.any(|pod| is_earlier(pod) && !topology.has_replica_named(&pod.name));
     let together = |r: &ObservedRole<'_>| job_may || all_restart || r.scope == Scope::Job;
     let waits = |r: &ObservedRole<'_>| together(r) && (surplus || leaving(&r));
     if survey.roles.iter().any(waits) {

@@ -49,9 +49,11 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annota
             |state: &ReplicaState| matches!(state, ReplicaState::Succeeded | ReplicaState::Failed);
         let left = replicas.zip(states).filter(|(_, state)| !has_ended(state));
         (of_role.present, of_role.asking, of_role.later) = (0, 0, 0);
+        let is_due = survey.is_due(job, of_role.role);
+        let runs_with_others = runs_with_others(job, of_role.role);
         for (replica, state) in left {
-            if *state == ReplicaState::Absent && !survey.is_due(job, of_role.role) {
-                of_role.later += u32::from(runs_with_others(job, of_role.role));
+            if *state == ReplicaState::Absent && !is_due {
+                of_role.later += u32::from(runs_with_others);
             } else {
                 of_role.present += 1;
                 of_role.asking += u32::from(!replica.pod.is_some_and(is_bound));
