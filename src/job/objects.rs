@@ -164,12 +164,8 @@ impl ObjectDefinition {
     /// Mounts the object only into the replicas of these classes. Call it after [`mounted_at`](Self::mounted_at).
     #[must_use]
     pub const fn mounted_in(mut self, classes: &'static [&'static str]) -> Self {
-        if let Some(MountDefinition { name, path, .. }) = self.mount {
-            self.mount = Some(MountDefinition {
-                name,
-                path,
-                roles: classes,
-            });
+        if let Some(mount) = &mut self.mount {
+            mount.roles = classes;
         }
         self
     }
@@ -304,11 +300,17 @@ impl JobObject {
 
     /// Returns the object to create, with the fields of its original. Those that only its owner decides about are left out.
     pub fn copy_of(&self, original: &Value) -> Self {
+        let mut fields = original.clone();
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|name, _| !["immutable", "status"].contains(&name.as_str()));
+        }
+        self.with_fields(fields)
+    }
+
+    fn with_fields(&self, fields: Value) -> Self {
         let mut object = self.clone();
-        let fields = original.as_object().into_iter().flatten();
-        let fields = fields.filter(|(name, _)| !["immutable", "status"].contains(&name.as_str()));
-        if let Value::Object(content) = &mut object.content {
-            content.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+        if let (Value::Object(fields), Value::Object(content)) = (fields, &mut object.content) {
+            content.extend(fields);
         }
         object
     }
@@ -320,12 +322,8 @@ impl JobObject {
 
     /// Returns the object to create, with the fields that are made of these random bytes.
     pub fn drawn(&self, bytes: &[u8]) -> Self {
-        let mut object = self.clone();
         let fields = self.random.map(|random| (random.content)(bytes));
-        if let (Some(Value::Object(fields)), Value::Object(content)) = (fields, &mut object.content) {
-            content.extend(fields);
-        }
-        object
+        self.with_fields(fields.unwrap_or_default())
     }
 
     /// Returns the name of the object; empty if it has none.

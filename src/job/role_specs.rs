@@ -132,18 +132,12 @@ impl<'a> RoleSpecs<'a> {
     /// be there, because errors name the position of an item. A spec is `None` if the job has null there.
     #[must_use]
     pub fn named(
-        mut self,
+        self,
         class: &'static str,
         specs: impl IntoIterator<Item = (&'a str, Option<&'a ReplicaSpec>)>,
     ) -> Self {
-        let specs = specs.into_iter().enumerate();
-        self.0.extend(specs.map(|(index, (name, spec))| RoleSpec {
-            role: Cow::Borrowed(name),
-            class: Some(class),
-            place: Place::Item(index),
-            spec: spec.map(Cow::Borrowed),
-        }));
-        self
+        let specs = specs.into_iter();
+        self.items(class, specs.map(|(name, spec)| (name, spec.map(Cow::Borrowed))))
     }
 
     /// Adds the specs of the class `class` like [`named`](Self::named), each with the number of its replicas from
@@ -160,24 +154,19 @@ impl<'a> RoleSpecs<'a> {
     /// ```
     #[must_use]
     pub fn numbered(
-        mut self,
+        self,
         class: &'static str,
         specs: impl IntoIterator<Item = (&'a str, Option<i32>, Option<&'a ReplicaSpec>)>,
     ) -> Self {
-        let specs = specs.into_iter().enumerate();
-        self.0
-            .extend(specs.map(|(index, (name, replicas, spec))| RoleSpec {
-                role: Cow::Borrowed(name),
-                class: Some(class),
-                place: Place::Item(index),
-                spec: spec.map(|spec| {
-                    Cow::Owned(ReplicaSpec {
-                        replicas,
-                        ..spec.clone()
-                    })
-                }),
-            }));
-        self
+        let numbered = |replicas, spec: &ReplicaSpec| ReplicaSpec {
+            replicas,
+            ..spec.clone()
+        };
+        let specs = specs.into_iter();
+        self.items(
+            class,
+            specs.map(|(name, replicas, spec)| (name, spec.map(|spec| Cow::Owned(numbered(replicas, spec))))),
+        )
     }
 
     /// Adds the roles of the class `class`, each with its name and the number of its replicas. All have `template`, which is
@@ -195,22 +184,35 @@ impl<'a> RoleSpecs<'a> {
     /// ```
     #[must_use]
     pub fn templated(
-        mut self,
+        self,
         class: &'static str,
         template: &PodTemplateSpec,
         roles: impl IntoIterator<Item = (&'a str, Option<i32>)>,
     ) -> Self {
-        let roles = roles.into_iter().enumerate();
-        self.0.extend(roles.map(|(index, (name, replicas))| RoleSpec {
-            role: Cow::Borrowed(name),
-            class: Some(class),
-            place: Place::Item(index),
-            spec: Some(Cow::Owned(ReplicaSpec {
-                replicas,
-                template: template.clone(),
-                ..ReplicaSpec::default()
-            })),
-        }));
+        let spec = |replicas| ReplicaSpec {
+            replicas,
+            template: template.clone(),
+            ..ReplicaSpec::default()
+        };
+        let roles = roles.into_iter();
+        self.items(
+            class,
+            roles.map(|(name, replicas)| (name, Some(Cow::Owned(spec(replicas))))),
+        )
+    }
+
+    fn items(
+        mut self,
+        class: &'static str,
+        specs: impl Iterator<Item = (&'a str, Option<Cow<'a, ReplicaSpec>>)>,
+    ) -> Self {
+        self.0
+            .extend(specs.enumerate().map(|(index, (name, spec))| RoleSpec {
+                role: Cow::Borrowed(name),
+                class: Some(class),
+                place: Place::Item(index),
+                spec,
+            }));
         self
     }
 

@@ -39,12 +39,15 @@ const MAX_CALLS_PER_JOB: usize = 32;
 /// The media types for the metadata of an object, or the whole object from a server that does not support the first.
 const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// Returns an object with its random bytes, as it is sent. They are in no other place. Without a source of randomness,
-/// which every system has, nothing is created.
-fn drawn(object: &JobObject) -> Option<JobObject> {
+/// Returns an object as it is sent, with its random bytes, which are in no other place. Returns `None` if the operating
+/// system has no source of randomness.
+fn drawn(object: &JobObject) -> Option<Cow<'_, JobObject>> {
+    if object.random_bytes() == 0 {
+        return Some(Cow::Borrowed(object));
+    }
     let mut bytes = vec![0; object.random_bytes()];
     getrandom::fill(&mut bytes).ok()?;
-    Some(object.drawn(&bytes))
+    Some(Cow::Owned(object.drawn(&bytes)))
 }
 
 /// Carries out the creates, patches and deletes of one job.
