@@ -98,13 +98,15 @@ pub(crate) fn timeline(
         let mut incidents = Vec::new();
         for code in Incident::EXIT_CODES {
             let facts = facts(code);
-            let known = by_facts.iter().find(|(known, _)| *known == facts);
-            let follows = match known {
-                Some((_, known)) => Clone::clone(known),
-                None => consequence(Incident::Exit(code))?,
+            let known = by_facts.iter().position(|(known, _)| *known == facts);
+            let known = match known {
+                Some(known) => known,
+                None => {
+                    by_facts.push((facts, consequence(Incident::Exit(code))?));
+                    by_facts.len() - 1
+                }
             };
-            incidents.push((Incident::Exit(code), follows.clone()));
-            by_facts.push((facts, follows));
+            incidents.push((Incident::Exit(code), by_facts[known].1.clone()));
         }
         let killed = facts(KILLED);
         let killed = by_facts.iter().find(|(known, _)| *known == killed);
@@ -163,15 +165,13 @@ fn start_order(job: &ValidJob<'_>) -> Vec<String> {
             .into_iter()
             .filter(|(first, _)| first.replicas > 0);
         let mut first: Vec<_> = first.collect();
-        if role.definition.in_order {
-            // The earlier ones of the list have succeeded before the last of them.
-            let last = first.iter().rposition(|(first, _)| first.class() == role.class());
-            let mut n = 0;
-            first.retain(|(first, _)| {
-                n += 1;
-                first.class() != role.class() || Some(n - 1) == last
-            });
-        }
+        // Of its own class, a role in order waits for those before it, and the last of these waits for the others.
+        let mut own = first
+            .iter()
+            .rev()
+            .filter(|(first, _)| first.class() == role.class());
+        let last = own.next().map(|(last, _)| last.slug.clone());
+        first.retain(|(first, _)| first.class() != role.class() || last.as_ref() == Some(&first.slug));
         let of = |state| {
             let of_state = first.iter().filter(move |(_, wanted)| *wanted == state);
             let slugs: Vec<&str> = of_state.map(|(first, _)| &*first.slug).collect();
