@@ -344,7 +344,7 @@ pub trait TrainingJob:
     /// use std::time::Duration;
     /// use training_job::{Cause, ReplicaFailure, Restart, Scope, Topology};
     ///
-    /// /// Exit code 75 asks for another turn: the step and its controller start again, which is no failure.
+    /// /// Exit code 75 requests another turn. The restart of the step and its controller counts against no limit.
     /// fn on_failure(_: &Topology<'_>, failure: &ReplicaFailure<'_>) -> Option<Restart> {
     ///     let again = Restart::of(Scope::Roles(&["Controller"])).uncounted(20).after(Duration::from_secs(30));
     ///     (failure.cause == Cause::Exited(75)).then_some(again)

@@ -85,7 +85,7 @@ pub fn end_orphans() {
                 // A child that has ended stays in the table of processes until it is reaped.
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                // There is no child.
+                // The process has no child.
                 Err(_) => return,
             }
         }

@@ -95,7 +95,7 @@ fn nothing_is_left_of_a_test_program_however_it_ends() {
             child.kill().unwrap();
         }
         assert_eq!(child.wait().unwrap().code(), code, "{role}");
-        // There is no event for the end of processes that are not children, so it is polled.
+        // Only the parent of a process gets an event at its end, so this test polls.
         let deadline = Instant::now() + Duration::from_secs(60);
         while directory.exists() || !users_of(&directory).is_empty() {
             let users = users_of(&directory);

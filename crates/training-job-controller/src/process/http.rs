@@ -62,7 +62,7 @@ pub(super) async fn listen(flag: &'static str, address: &str) -> Result<Option<T
     listener.map(Some).map_err(wrong)
 }
 
-/// The pages of an endpoint: returns the response to a GET of an address, or `None` if there is no such page.
+/// Returns the response to a GET of an address, or `None` if the endpoint has no such page.
 pub(super) type Pages = Arc<dyn Fn(&Uri, &HeaderMap) -> Option<Response<String>> + Send + Sync>;
 
 /// Serves pages until the process ends.
