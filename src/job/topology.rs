@@ -7,9 +7,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::api::{ReplicaSpec, RestartPolicy};
 
+use super::objects::ObjectKind;
 use super::role_definition::RoleDefinition;
 use super::scope::Scope;
 use super::settings::Settings;
@@ -34,6 +36,8 @@ pub struct Topology<'a> {
     pub settings: Settings,
     /// The texts for [`shared_text`](Topology::shared_text).
     pub(crate) shared_texts: SharedTexts,
+    /// The contents for [`content`](Topology::content).
+    pub(crate) contents: BTreeMap<(ObjectKind, String), Arc<Value>>,
 }
 
 /// Texts that are the same for all replicas of a job, by name. Clones share them, because they belong to the same
@@ -170,6 +174,30 @@ impl<'a> Topology<'a> {
             let made: Arc<str> = make().into();
             texts().entry(name).or_insert(made).clone()
         })
+    }
+
+    /// Returns the fields of an object of the job that is [created once](crate::ObjectDefinition::created_once), such as
+    /// the `data` of a ConfigMap that is a [copy](crate::JobObject::copied_from): pods are created when the copies of
+    /// their job exist. The hooks that make pods may read it, [`env`](crate::TrainingJob::env),
+    /// [`labels`](crate::TrainingJob::labels) and [`customize`](crate::TrainingJob::customize). `None` if the job has no
+    /// such object, in a review and when a job is checked, so that the hooks need an answer without it. The fields of
+    /// a Secret are never returned.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+    /// use training_job::{ObjectKind, Topology, api::variable};
+    ///
+    /// fn levels(topology: &Topology<'_>) -> Option<EnvVar> {
+    ///     let copy = format!("{}-settings", topology.job);
+    ///     let settings = topology.content(ObjectKind::of::<ConfigMap>(), &copy)?;
+    ///     let levels = settings["data"]["levels"].as_str()?.lines().count();
+    ///     Some(variable("LEVEL_COUNT", levels.to_string()))
+    /// }
+    /// ```
+    pub fn content(&self, kind: ObjectKind, name: &str) -> Option<&Value> {
+        self.contents
+            .get(&(kind, name.to_owned()))
+            .map(|content| &**content)
     }
 
     /// Returns true if a service of the job has this name.
@@ -377,6 +405,7 @@ mod tests {
             common_service: None,
             settings: Settings::default(),
             shared_texts: SharedTexts::default(),
+            contents: BTreeMap::new(),
         };
         let hosts: Vec<String> = topology.all().map(|replica| replica.host()).collect();
         assert_eq!(hosts.len(), 14);

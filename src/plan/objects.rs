@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Secret;
+
 use crate::api::JobStatus;
 use crate::job::{JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment};
 use crate::render;
@@ -13,6 +15,20 @@ use super::gang;
 use super::observed::{ObjectRecord, Observed};
 use super::survey::{Survey, states};
 use super::types::{ChildKind, Dangling, Deletion, ObjectPatch, Plan};
+
+impl ValidJob<'_> {
+    /// Lets the hooks that make pods read the observed objects that are created once, by
+    /// [`Topology::content`](crate::Topology::content).
+    pub fn read_contents(&mut self, observed: &Observed) {
+        let definitions = self.job.framework().objects.iter();
+        let readable = definitions.filter(|d| d.created_once && d.kind != ObjectKind::of::<Secret>());
+        for kind in readable.map(|d| d.kind) {
+            let records = observed.objects.get(&kind).into_iter().flatten();
+            let contents = records.map(|(name, record)| ((kind, name.clone()), record.content.clone()));
+            self.topology.contents.extend(contents);
+        }
+    }
+}
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
 /// Of these only the existence is observed, so their content counts as up to date.
@@ -59,7 +75,13 @@ pub(super) fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>) -> (Plan, bool) 
     wanted.extend(render::objects(job, &survey.states));
     let count = wanted.len();
     let dangling = remove_without_referents(facts, &mut wanted);
-    let has_all = dangling.is_empty();
+    let definitions = job.job.framework().objects;
+    let is_optional = |object: &JobObject| definitions.iter().any(|d| d.kind == object.kind && d.optional);
+    // The pods may depend on what a copy contains.
+    let is_uncopied = |object: &JobObject| {
+        object.original().is_some() && !is_optional(object) && record_of(observed, object).is_none()
+    };
+    let has_all = dangling.is_empty() && !wanted.iter().any(is_uncopied);
     let due = match survey.waits {
         true => before_its_turn.min(wanted.len()),
         false => count - dangling.len(),

@@ -28,6 +28,7 @@ pub(crate) use template::framework_port;
 pub(crate) use texts::MUST_BE_SET;
 pub use undecodable::undecodable;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube_schema::{FieldPath, names};
@@ -226,6 +227,7 @@ fn check<'a>(
         common_service: is_compact.then(|| layout::service_name(name)),
         settings: settings.clone(),
         shared_texts: SharedTexts::default(),
+        contents: BTreeMap::new(),
     };
     check_host_names(&topology, &mut errors);
     layout::check(&topology, &mut errors);

@@ -168,7 +168,12 @@ impl TrainingJob for StepJob {
         let step = step.and_then(|index| self.spec.steps.get(index));
         let program = step.map(|step| variable("PROGRAM", step.program.clone()));
         let controller = variable("CONTROLLER", controller.unwrap_or_default());
-        [controller].into_iter().chain(program).collect()
+        // region: content
+        let settings = topology.content(SETTINGS, &format!("{}-settings", topology.job));
+        let trace = settings.and_then(|fields| fields["data"]["trace"].as_str());
+        let trace = trace.map(|level| variable("TRACE", level));
+        // endregion: content
+        [controller].into_iter().chain(program).chain(trace).collect()
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use training_job::api::{MAX_RESTARTS_IN_WINDOW, RestartScope};
 use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Settings, render, validate};
 use training_job_testbed::step_job::{AGAIN, LOST_CONTROLLER};
-use training_job_testbed::{PlanHarness, StepJob};
+use training_job_testbed::{PlanHarness, StepJob, steps};
 use training_job_testing::check_definition;
 
 const JOB: &str = include_str!("steps/jobs/good.yaml");
@@ -274,7 +274,7 @@ fn an_object_that_is_created_once_is_never_patched() {
     );
     let secrets = w.objects.get_mut(&ObjectKind::of::<Secret>()).unwrap();
     let key = Arc::make_mut(secrets.get_mut("job-key").unwrap());
-    key.content = json!({"type": "Opaque", "data": {"key": "other"}});
+    key.content = Arc::new(json!({"type": "Opaque", "data": {"key": "other"}}));
     let plan = w.plan();
     assert!(plan.is_idle(), "{plan:?}");
     w.objects.get_mut(&ObjectKind::of::<Secret>()).unwrap().clear();
@@ -285,6 +285,33 @@ fn an_object_that_is_created_once_is_never_patched() {
             .map(JobObject::name)
             .collect::<Vec<_>>(),
         ["job-key"]
+    );
+}
+
+/// The pods need what the copy contains.
+#[test]
+fn pods_wait_for_a_copy_and_its_content_is_in_their_environment() {
+    let mut w =
+        PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", "settings: team\n  controller:", 1));
+    let plan = w.plan();
+    let names: Vec<_> = plan.create_objects.iter().map(JobObject::name).collect();
+    assert_eq!(
+        (names, plan.create_pods.len()),
+        (vec!["job-key", "job-settings"], 0)
+    );
+    for step in steps(&plan) {
+        w.carry_out(&step);
+    }
+    let maps = w.objects.get_mut(&ObjectKind::of::<ConfigMap>()).unwrap();
+    let copy = Arc::make_mut(maps.get_mut("job-settings").unwrap());
+    copy.content = Arc::new(json!({"data": {"trace": "debug"}}));
+    w.reconcile();
+    let controller = &w.pods["job-controller-0"].spec.as_ref().unwrap().containers[0];
+    let variables = controller.env.as_ref().unwrap();
+    let trace = variables.iter().find(|variable| variable.name == "TRACE");
+    assert_eq!(
+        trace.and_then(|variable| variable.value.as_deref()),
+        Some("debug")
     );
 }
 

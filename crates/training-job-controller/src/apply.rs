@@ -176,7 +176,7 @@ impl<'a> Applier<'a> {
             };
             let api = self.api::<ObjectRecord>(kind);
             match self.call(0, api.get(original)).await {
-                Ok(original) => all.push(Cow::Owned(object.copy_of(&original.record().content))),
+                Ok(original) => all.push(Cow::Owned(object.copy_of(&original.body))),
                 Err(error) => {
                     let problem = match Answer::from(&error) {
                         Answer::NotFound => ApplyError::NoOriginal(object.kind.kind, original.to_owned()),
@@ -418,7 +418,7 @@ impl<'a> Applier<'a> {
         let call = api.patch(name, &params, &change);
         match self.call_in_epoch(kind, 0, call).await {
             Ok((epoch, patched)) => {
-                let kept = patched.record().has(&patch.object);
+                let kept = patched.record(kind).has(&patch.object);
                 self.children().answered::<C>(kind, &patched, epoch);
                 self.log("patched", kind, name);
                 if kept { Ok(()) } else { Err(ApplyError::NotKept) }

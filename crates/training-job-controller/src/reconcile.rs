@@ -161,7 +161,7 @@ async fn five_steps(
         context,
         job,
         stored_status: job.status(),
-        validated: Validated::of(job, &context.settings),
+        validated: Validated::of(job, &context.settings).reading(&observation.children),
         state,
     };
 

@@ -69,6 +69,14 @@ impl<'a> Validated<'a> {
         }
     }
 
+    /// Lets the hooks of a valid job read the contents of these objects.
+    pub(crate) fn reading(mut self, observed: &Observed) -> Self {
+        if let Self::Valid(job) = &mut self {
+            job.read_contents(observed);
+        }
+        self
+    }
+
     /// Returns the topology of a valid job.
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {

@@ -178,7 +178,7 @@ impl Operator {
         let child = match event {
             Event::Deleted(child) => child,
             Event::Applied(child) | Event::Listed(child) => {
-                let ends = child.record().has_ended() && self.context.children().is_active(kind, child);
+                let ends = child.record(kind).has_ended() && self.context.children().is_active(kind, child);
                 Some(child).filter(|_| ends)?
             }
             _ => return None,

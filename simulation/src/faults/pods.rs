@@ -1,5 +1,7 @@
 //! Faults of pods and their nodes. [`kubelet`](crate::world::kubelet) simulates them.
 
+use training_job_testbed::step_job::{AGAIN, LOST_CONTROLLER};
+
 use crate::random::Random;
 
 /// The fate of a pod once it runs.
@@ -67,7 +69,7 @@ impl PodFate {
     /// per thousand. The fourth and later pods of a name have none. `version` is the seed version.
     pub fn draw(seed: u64, version: u32, name: &str, number: u64, fault_rate: u64) -> Self {
         let mut random = Random::about(seed, name, number);
-        let decides_outcome = ["scheduler", "master", "chief", "tuner-", "launcher"]
+        let decides_outcome = ["scheduler", "master", "chief", "tuner-", "launcher", "step-"]
             .iter()
             .any(|role| name.contains(role));
         let seconds = if random.chance(100) {
@@ -76,7 +78,11 @@ impl PodFate {
             random.between(1, 40)
         };
         if random.chance(fault_rate) && number < 3 {
-            let code = *random.pick(&[1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255]);
+            let code = match name.contains("step-") {
+                // The kind answers two of them itself.
+                true => *random.pick(&[AGAIN, AGAIN, LOST_CONTROLLER, LOST_CONTROLLER, 1, 137]),
+                false => *random.pick(&[1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255]),
+            };
             let (fates, last) = match version {
                 ..8 => (11, 0),
                 8..10 => (18, *random.pick(&[0, 0, 1, 137, 143, code])),
@@ -102,7 +108,12 @@ impl PodFate {
                 _ => Self::SidecarWorks(last, seconds, random.between(1, 500)),
             };
         }
+        // Daemons of StepJobs, which are replaced when they end.
+        let is_daemon = ["-database-", "-controller-", "-nodes-"]
+            .iter()
+            .any(|role| name.contains(role));
         match random.below(10) {
+            _ if is_daemon => Self::Runs,
             0..=2 if !decides_outcome => Self::Runs,
             0 => Self::Runs,
             _ => Self::Succeeds(seconds + 3 * u64::from(decides_outcome)),

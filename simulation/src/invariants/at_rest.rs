@@ -505,15 +505,17 @@ fn check_active(
         .then(|| "all its pods run, and it has no condition Running".to_owned())
 }
 
-/// Returns true if a replica has no pod yet because other replicas have not started: a launcher waits for its
-/// workers.
+/// Returns true if a replica has no pod yet because it waits for other replicas to start or to succeed.
 fn waits_for_others(job: &Value, pod: &str, pods: &Children<'_>) -> bool {
-    let is_launcher = job::names_of_role(job, "Launcher").contains(pod);
-    let has_started = |worker: &String| {
-        let is_pending = pods.get(&**worker).is_none_or(|pod| pod::phase(pod) == "Pending");
-        job::is_complete(job, worker) || !is_pending
+    let has_come = |(other, must_succeed): &(String, bool)| {
+        let phase = pods.get(&**other).map_or("Pending", |pod| pod::phase(*pod));
+        let has = match must_succeed {
+            true => phase == "Succeeded",
+            false => phase != "Pending",
+        };
+        job::is_complete(job, other) || has
     };
-    is_launcher && !job::names_of_role(job, "Worker").iter().all(has_started)
+    !job::waits_for(job, pod).iter().all(has_come)
 }
 
 fn name(object: &Value) -> &str {

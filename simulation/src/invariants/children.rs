@@ -269,7 +269,8 @@ pub(super) fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
     m.violation(&format!("it refers to {missing}, which is not there"))
 }
 
-/// I19: a launcher is created only after each of its workers has started.
+/// I19: a pod is created only after the pods that it waits for have started or succeeded, such as a launcher after its
+/// workers, and a step after the step before.
 pub(super) fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -277,19 +278,22 @@ pub(super) fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
     let job_timeline = m.owner()?;
     let mut versions = job_timeline.objects_since(m.earliest(m.staleness.of_others));
     let is_due = |job: &Object| {
-        let is_launcher = job::names_of_role(job, "Launcher").contains(m.change.name());
-        let has_started = |worker: &String| {
+        let has_come = |(name, must_succeed): &(String, bool)| {
             let mut pods = m.timeline.children_of(job::controller(m.object()));
-            pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *worker && pod.started.is_some())
+            let has = |pod: &ChildTimeline| match must_succeed {
+                true => pod.ever_succeeded,
+                false => pod.started.is_some(),
+            };
+            pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *name && has(pod))
                 // The operator trusts the status, whoever wrote it.
-                || job::is_complete(job, worker)
+                || job::is_complete(job, name)
         };
-        !is_launcher || job::names_of_role(job, "Worker").iter().all(has_started)
+        job::waits_for(job, m.change.name()).iter().all(has_come)
     };
     if versions.any(is_due) {
         return None;
     }
-    m.violation("made before all its workers had started")
+    m.violation("made before all pods that it waits for had started or succeeded")
 }
 
 /// The time in milliseconds in which sidecars may finish their work after the end of a job, without the second in which
@@ -315,7 +319,8 @@ pub(super) fn sidecars_have_time(m: &CheckedChange<'_>) -> Option<String> {
     };
     let mut versions = job_timeline.objects_since(m.earliest(m.staleness.of_others));
     let is_over = m.now >= job_timeline.ended()? + SIDECAR_GRACE_PERIOD;
-    if is_over || versions.any(may_delete) || m.status_was_edited(job_timeline) {
+    // The time of the end may have been edited.
+    if is_over || versions.any(may_delete) || job_timeline.status_edited.is_some() {
         return None;
     }
     m.violation("deleted while its sidecar had time to finish its work")

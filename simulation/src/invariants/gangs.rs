@@ -1,6 +1,6 @@
 //! The invariants of jobs whose pods a gang scheduler binds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube_memory::Action;
 use serde_json::Value;
@@ -84,8 +84,12 @@ pub(super) fn check_at_rest(
     let Some(group) = group else {
         return Some("it has no group".to_owned());
     };
+    let outside = match job::JobType::of(job) {
+        Some(job::JobType::Steps) => job::names_of_role(job, "Database"),
+        _ => BTreeSet::new(),
+    };
     let is_member = |name: &String| match pods.get(&**name) {
-        Some(pod) => !pod::has_ended(pod),
+        Some(pod) => !pod::has_ended(pod) && !outside.contains(name),
         None => false,
     };
     let names = job::names(job);
@@ -105,6 +109,7 @@ pub(super) fn check_at_rest(
         return Some("its group is of an earlier attempt".to_owned());
     }
     let mut asked = names.iter().filter_map(|name| pods.get(&**name));
-    let without = asked.find(|pod| !pod::has_ended(**pod) && !pod::is_bound(**pod))?;
+    let without =
+        asked.find(|pod| !pod::has_ended(**pod) && pod::has_scheduler(**pod) && !pod::is_bound(**pod))?;
     Some(format!("{} has no place", without.meta("name")))
 }

@@ -6,6 +6,9 @@ use serde_json::json;
 use super::CheckedChange;
 use crate::world::job;
 
+/// The uncounted restarts in an hour that StepJobs allow. No run is longer.
+const MAX_UNCOUNTED: usize = 2;
+
 /// I20: no more restarts are counted than a failure policy allows, and no restarts for failures that it ignores. A
 /// success is reported only for the replicas that a success policy names.
 pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
@@ -34,6 +37,10 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
         if let Some(limit) = limit.filter(|limit| restarts(after) > *limit) {
             return m.violation(&format!("restarted more often than maxRestarts {limit}"));
         }
+    }
+    let uncounted = after["status"]["recovery"]["uncounted"].as_array();
+    if uncounted.is_some_and(|all| all.len() > MAX_UNCOUNTED) {
+        return m.violation("restarted more often without counting than its kind allows in an hour");
     }
     let success = job::policy(after, "successPolicy");
     let ends = job::end(after) == Some("Succeeded") && job::end(before).is_none();

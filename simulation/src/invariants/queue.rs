@@ -78,12 +78,8 @@ pub(super) fn is_queued(job: &impl Json) -> bool {
 }
 
 fn has_selector(job: &Object, selector: &Value) -> bool {
-    let Some(job_type) = job::JobType::of(job) else {
-        return false;
-    };
-    let roles = job["spec"][job_type.replica_specs_field()].as_object();
-    let mut roles = roles.into_iter().flat_map(|roles| roles.values());
     // Pods omit an empty selector.
     let labels = |selector: &Value| selector.as_object().cloned().unwrap_or_default();
-    roles.any(|role| labels(&role["template"]["spec"]["nodeSelector"]) == labels(selector))
+    let mut templates = job::templates(job).into_iter();
+    templates.any(|template| labels(&template["spec"]["nodeSelector"]) == labels(selector))
 }

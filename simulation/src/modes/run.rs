@@ -202,7 +202,8 @@ fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Ve
         // it before the next list, or if the call that repaired it got no response.
         let is_of = |plurals: &[&str]| plurals.iter().any(|plural| what.contains(plural));
         let may_repeat = sim.was_restored() || has_unnoticed_writes;
-        if two_operators && is_of(&job::CHILDREN) || may_repeat && is_of(&job::CHILDREN[2..]) {
+        let is_repair = is_of(&job::CHILDREN[2..]) || what.contains("patch pods");
+        if two_operators && is_of(&job::CHILDREN) || may_repeat && is_repair {
             continue;
         }
         // Operators that send the same event at the same time write the same count of repetitions, and an event whose

@@ -11,7 +11,7 @@ use training_job::GangScheduler;
 
 /// The version of the mapping from seeds to runs. It is raised when seeds start to produce other runs. Seeds of
 /// earlier versions can still be run.
-pub const SEED_VERSION: u32 = 10;
+pub const SEED_VERSION: u32 = 11;
 
 /// The faults and interventions that a run may have.
 #[derive(Clone, Debug)]
@@ -89,7 +89,8 @@ impl RunConfig {
             job_types: match (random.chance(250), version) {
                 (false, _) => JobType::MXJOBS,
                 (true, ..6) => JobType::THREE_KINDS,
-                (true, _) => JobType::ALL_KINDS,
+                (true, ..11) => JobType::ALL_KINDS,
+                (true, _) => JobType::ALL_KINDS_AND_STEPS,
             },
             seconds: *random.pick(&[30, 60, 120]),
             calls: CallFaultRates {

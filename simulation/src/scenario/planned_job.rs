@@ -78,12 +78,19 @@ fn draw_roles(random: &mut Random, job_type: JobType) -> Vec<(&'static str, i32)
         JobType::PyTorch => vec![("Master", 1), ("Worker", up_to(3))],
         JobType::Paddle => vec![("Master", up_to(2)), ("Worker", up_to(3))],
         JobType::Mpi => vec![("Launcher", 1), ("Worker", up_to(3))],
+        JobType::Steps => vec![
+            ("Database", 1),
+            ("Controller", 1),
+            ("nodes", up_to(2)),
+            ("step-a", up_to(2)),
+            ("step-b", 1),
+        ],
         JobType::Elastic | JobType::Jax => vec![("Worker", up_to(3))],
     };
     let workers_alone = random.between(1, 4) == 1;
     let without = match job_type {
         JobType::Train => 2,
-        JobType::PyTorch | JobType::Paddle => 1,
+        JobType::PyTorch | JobType::Paddle | JobType::Steps => 1,
         _ => 0,
     };
     roles

@@ -8,7 +8,7 @@ use training_job::api::labels;
 use crate::random::Random;
 use crate::scenario::planned_job::PlannedJob;
 use crate::world::direct;
-use crate::world::job;
+use crate::world::job::{self, JobType};
 
 /// An action of a user. The numbers are indexes of jobs.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,14 +38,20 @@ pub enum UserAction {
 impl UserAction {
     /// Returns the edit of a queue, in one patch: it admits a job to this zone, or evicts it.
     pub fn queue(number: usize, job: &PlannedJob, zone: Option<&str>) -> Self {
-        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
-        let roles = job::roles(&job.object).into_keys();
-        let specs: Value = roles.map(|role| (role, template.clone())).collect();
+        let template = json!({"spec": {"nodeSelector": {"zone": zone}}});
         let mut patch = json!({
             "metadata": {"labels": {labels::QUEUE_NAME: "queue"}},
             "spec": {"runPolicy": {"suspend": zone.is_none()}},
         });
-        patch["spec"][job.job_type.replica_specs_field()] = specs;
+        let spec = &mut patch["spec"];
+        if job.job_type == JobType::Steps {
+            spec["controller"]["template"] = template.clone();
+            spec["launcher"] = template;
+        } else {
+            let roles = job::roles(&job.object).into_keys();
+            let specs = roles.map(|role| (role, json!({"template": template})));
+            spec[job.job_type.replica_specs_field()] = specs.collect();
+        }
         Self::Edit(number, patch)
     }
 
@@ -148,7 +154,7 @@ impl<'a> Target<'a> {
 
     /// Draws any object that the job may have, except those that are named after their content.
     fn any_child(&self, random: &mut Random) -> Option<(&'static str, String)> {
-        let plural = *random.pick(&job::CHILDREN);
+        let plural = *random.pick(self.children());
         let name = match plural {
             "pods" => Some(self.pod.clone()),
             "services" => Some(self.service.clone()),
@@ -157,14 +163,34 @@ impl<'a> Target<'a> {
         Some((plural, name?))
     }
 
+    /// Returns the plurals of the children that its kind may have.
+    fn children(&self) -> &'static [&'static str] {
+        match self.job.job_type {
+            JobType::Steps => &job::CHILDREN,
+            _ => job::CHILDREN_WITHOUT_STEPS,
+        }
+    }
+
     fn edit_run_policy(&self, policy: Value) -> UserAction {
         UserAction::Edit(self.number, json!({"spec": {"runPolicy": policy}}))
     }
 
     fn scale(&self, replicas: i64) -> UserAction {
         let mut patch = json!({"spec": {}});
-        let field = self.job.job_type.replica_specs_field();
-        patch["spec"][field] = json!({self.role.clone(): {"replicas": replicas}});
+        let spec = &mut patch["spec"];
+        if self.job.job_type != JobType::Steps {
+            let field = self.job.job_type.replica_specs_field();
+            spec[field] = json!({self.role.clone(): {"replicas": replicas}});
+        } else if let Some((list, number)) = job::list_of(&self.role) {
+            // A patch replaces a list as a whole.
+            spec[list] = self.job.object["spec"][list].clone();
+            let mut items = spec[list].as_array_mut().into_iter().flatten();
+            if let Some(item) = items.find(|item| item["name"] == *self.role) {
+                item[number] = json!(replicas);
+            }
+        } else {
+            spec[self.role.to_lowercase()] = json!({"replicas": replicas});
+        }
         UserAction::Edit(self.number, patch)
     }
 }
@@ -229,10 +255,13 @@ impl UserActionType {
             }),
             Self::SpoilObject => {
                 // The draws are part of the seed version.
-                let plural = *random.pick(&job::CHILDREN[2..7]);
+                let plural = *random.pick(match target.job.job_type {
+                    JobType::Steps => &job::CHILDREN[8..],
+                    _ => &job::CHILDREN[2..7],
+                });
                 let name = job::object_name(&target.job.object, plural).unwrap_or_default();
                 let emptied = match plural {
-                    "configmaps" => json!({"data": null}),
+                    "configmaps" | "secrets" => json!({"data": null}),
                     "rolebindings" => json!({"subjects": null}),
                     job::AUTOSCALERS => json!({"spec": {"maxReplicas": 99}}),
                     _ => json!({"rules": null}),

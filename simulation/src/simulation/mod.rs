@@ -97,7 +97,7 @@ impl Simulation {
             .build();
         for job_type in of_different_kinds(setup.job_types) {
             let (kind, plural) = (job_type.kind(), job_type.plural());
-            cluster.install(Description::new("kubeflow.org", "v1", kind, plural).with_status());
+            cluster.install(Description::new(job_type.group(), "v1", kind, plural).with_status());
             for object in job_type.objects() {
                 let kind = object.kind;
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));

@@ -57,7 +57,7 @@ impl Simulation {
     /// Returns the users' API of jobs.
     pub fn jobs(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk("kubeflow.org", "v1", self.job_types[0].kind()),
+            &GroupVersionKind::gvk(self.job_types[0].group(), "v1", self.job_types[0].kind()),
             self.job_types[0].plural(),
         );
         Api::default_namespaced_with(self.user.clone(), &kind)

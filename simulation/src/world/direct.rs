@@ -32,7 +32,14 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
 /// Returns the path of an object in the namespace `default`, or of all objects of this plural if `name` is empty.
 pub fn path(plural: &str, name: &str) -> String {
     let group = match plural {
-        "pods" | "services" | "configmaps" | "serviceaccounts" | "resourcequotas" => "/api/v1",
+        "pods"
+        | "services"
+        | "configmaps"
+        | "serviceaccounts"
+        | "resourcequotas"
+        | "secrets"
+        | "persistentvolumeclaims" => "/api/v1",
+        "stepjobs" => "/apis/example.com/v1",
         "roles" | "rolebindings" => "/apis/rbac.authorization.k8s.io/v1",
         "horizontalpodautoscalers" => "/apis/autoscaling/v2",
         _ => "/apis/kubeflow.org/v1",

@@ -18,13 +18,27 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
             "template": {"spec": {"containers": [{"name": job_type.container(), "image": "i"}]}},
         })
     };
-    let specs: serde_json::Map<String, Value> = roles
-        .iter()
-        .map(|(role, n)| ((*role).to_owned(), replica(n)))
-        .collect();
     let mut spec = json!({});
-    spec[job_type.replica_specs_field()] = Value::Object(specs);
+    if job_type != JobType::Steps {
+        let specs = roles.iter().map(|(role, n)| ((*role).to_owned(), replica(n)));
+        spec[job_type.replica_specs_field()] = specs.collect();
+    }
     match job_type {
+        JobType::Steps => {
+            spec["launcher"] = replica(&1)["template"].take();
+            for (role, n) in roles {
+                let mut of_role = replica(n);
+                of_role["name"] = json!(role);
+                match list_of(role) {
+                    None => spec[role.to_lowercase()] = replica(n),
+                    Some(("steps", number)) => push(&mut spec["steps"], json!({"name": role, number: n})),
+                    Some((list, number)) => {
+                        of_role[number] = of_role["replicas"].take();
+                        push(&mut spec[list], of_role);
+                    }
+                }
+            }
+        }
         JobType::Train => spec["jobMode"] = json!("MXTrain"),
         JobType::Tune => spec["jobMode"] = json!("MXTune"),
         JobType::Elastic => {
@@ -35,31 +49,140 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
         _ => {}
     }
     json!({
-        "apiVersion": "kubeflow.org/v1", "kind": job_type.kind(),
+        "apiVersion": format!("{}/v1", job_type.group()), "kind": job_type.kind(),
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,
     })
 }
 
-/// Sets the CPU request of each pod of the job to one CPU.
-pub fn ask_for_cpus(job: &mut Value, job_type: JobType) {
-    let specs = job["spec"][job_type.replica_specs_field()].as_object_mut();
-    for spec in specs.into_iter().flat_map(|specs| specs.values_mut()) {
-        spec["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+fn push(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(list) => list.push(item),
+        None => *list = json!([item]),
     }
 }
 
-/// Returns the replica specs of a stored job.
-fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
-    let field = JobType::of(job)?.replica_specs_field();
-    job.member("spec")[field].as_object()
+/// Returns the list of this role of a StepJob, and the field of its number; `None` for a role in a field.
+pub fn list_of(role: &str) -> Option<(&'static str, &'static str)> {
+    match role {
+        "Database" | "Controller" => None,
+        step if step.starts_with("step-") => Some(("steps", "tasks")),
+        _ => Some(("partitions", "nodes")),
+    }
+}
+
+/// Sets the CPU request of each pod of the job to one CPU.
+pub fn ask_for_cpus(job: &mut Value, job_type: JobType) {
+    let ask = |template: &mut Value| {
+        template["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    };
+    let spec = &mut job["spec"];
+    let specs = match job_type {
+        JobType::Steps => {
+            ask(&mut spec["launcher"]);
+            let partitions = spec["partitions"].as_array_mut();
+            partitions
+                .into_iter()
+                .flatten()
+                .for_each(|of| ask(&mut of["template"]));
+            let fields = spec.as_object_mut().into_iter().flatten();
+            let in_fields = fields.filter(|(name, _)| ["database", "controller"].contains(&&***name));
+            in_fields.map(|(_, role)| role).collect()
+        }
+        _ => {
+            let specs = spec[job_type.replica_specs_field()].as_object_mut();
+            specs.map_or_else(Vec::new, |specs| specs.values_mut().collect())
+        }
+    };
+    specs.into_iter().for_each(|of| ask(&mut of["template"]));
+}
+
+/// Returns the pod templates of a stored job.
+pub fn templates(job: &impl Json) -> Vec<&Value> {
+    let spec = job.member("spec");
+    let of_roles: Vec<&Value> = match JobType::of(job) {
+        None => Vec::new(),
+        Some(JobType::Steps) => {
+            let fields = ["database", "controller"].map(|field| &spec[field]);
+            let partitions = spec["partitions"].as_array().into_iter().flatten();
+            fields.into_iter().chain(partitions).collect()
+        }
+        Some(job_type) => {
+            let specs = spec[job_type.replica_specs_field()].as_object();
+            specs.map_or_else(Vec::new, |specs| specs.values().collect())
+        }
+    };
+    let of_roles = of_roles.into_iter().map(|spec| &spec["template"]);
+    of_roles
+        .chain([&spec["launcher"]])
+        .filter(|template| template.is_object())
+        .collect()
 }
 
 /// Returns the roles of a job and their numbers of replicas.
 pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
-    let replicas = |spec: &Value| spec["replicas"].as_i64().unwrap_or(1);
-    let specs = specs(job).into_iter().flatten();
-    specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
+    let number = |spec: &Value, field: &str| spec[field].as_i64().unwrap_or(1);
+    let spec = job.member("spec");
+    match JobType::of(job) {
+        None => BTreeMap::new(),
+        Some(JobType::Steps) => {
+            let fields = ["Database", "Controller"].map(|role| (role, &spec[role.to_lowercase()]));
+            let fields = fields.into_iter().filter(|(_, of)| of.is_object());
+            let fields = fields.map(|(role, of)| (role.to_owned(), number(of, "replicas")));
+            let lists = [("partitions", "nodes"), ("steps", "tasks")].into_iter();
+            let items = lists.flat_map(|(list, field)| {
+                let items = spec[list].as_array().into_iter().flatten();
+                items.map(move |of| {
+                    (
+                        of["name"].as_str().unwrap_or_default().to_owned(),
+                        number(of, field),
+                    )
+                })
+            });
+            fields.chain(items).collect()
+        }
+        Some(job_type) => {
+            let specs = spec[job_type.replica_specs_field()]
+                .as_object()
+                .into_iter()
+                .flatten();
+            specs
+                .map(|(role, of)| (role.clone(), number(of, "replicas")))
+                .collect()
+        }
+    }
+}
+
+/// Returns the pods of the job for which this one waits before it is created, each with true if it must have succeeded and
+/// false if it must have started.
+pub fn waits_for(job: &impl Json, pod: &str) -> Vec<(String, bool)> {
+    let all = |role: &str, must_succeed: bool| {
+        let names = names_of_role(job, role).into_iter();
+        names.map(|name| (name, must_succeed)).collect::<Vec<_>>()
+    };
+    match JobType::of(job) {
+        Some(JobType::Mpi) if names_of_role(job, "Launcher").contains(pod) => all("Worker", false),
+        Some(JobType::Steps) => {
+            let roles = roles(job);
+            let Some(role) = roles.keys().find(|role| names_of_role(job, role).contains(pod)) else {
+                return Vec::new();
+            };
+            match (&**role, list_of(role)) {
+                ("Database", _) => Vec::new(),
+                (_, None) => all("Database", false),
+                (_, Some(("steps", _))) => {
+                    // Their names are in the order of the alphabet.
+                    let earlier = roles
+                        .keys()
+                        .filter(|other| other.starts_with("step-") && *other < role);
+                    let steps = earlier.flat_map(|step| all(step, true));
+                    all("Controller", false).into_iter().chain(steps).collect()
+                }
+                _ => all("Controller", false),
+            }
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the names of the pods that the spec of a job requests.
@@ -117,6 +240,9 @@ pub fn is_compact(job: &impl Json) -> bool {
 pub fn service_names(job: &impl Json) -> BTreeSet<String> {
     if JobType::of(job) == Some(JobType::Mpi) {
         BTreeSet::new()
+    } else if JobType::of(job) == Some(JobType::Steps) && !is_compact(job) {
+        let with_service = roles(job).into_keys().filter(|role| !role.starts_with("step-"));
+        with_service.flat_map(|role| names_of_role(job, &role)).collect()
     } else if is_compact(job) {
         let name = job.meta("name").as_str().unwrap_or_default();
         BTreeSet::from([format!("{name}-hosts")])
@@ -131,6 +257,11 @@ pub fn object_name(job: &impl Json, plural: &str) -> Option<String> {
     match (JobType::of(job)?, plural) {
         (JobType::Mpi, "configmaps") => Some(format!("{name}-config")),
         (JobType::Mpi, "serviceaccounts" | "roles" | "rolebindings") => Some(format!("{name}-launcher")),
+        (JobType::Steps, "secrets") => Some(format!("{name}-key")),
+        (JobType::Steps, "persistentvolumeclaims") => {
+            let has_database = roles(job).get("Database").is_some_and(|n| *n > 0);
+            has_database.then(|| format!("{name}-state"))
+        }
         (_, GROUPS) => Some(name.to_owned()),
         (_, AUTOSCALERS) => {
             let metrics = &job.member("spec")["elasticPolicy"]["metrics"];
@@ -255,7 +386,7 @@ pub const AUTOSCALERS: &str = "horizontalpodautoscalers";
 pub const GROUPS: &str = "podgroups";
 
 /// The plurals of the children that operators create for the jobs of the simulation.
-pub const CHILDREN: [&str; 8] = [
+pub const CHILDREN: [&str; 10] = [
     "pods",
     "services",
     "configmaps",
@@ -264,7 +395,12 @@ pub const CHILDREN: [&str; 8] = [
     "rolebindings",
     AUTOSCALERS,
     GROUPS,
+    "secrets",
+    "persistentvolumeclaims",
 ];
+
+/// The children of jobs other than StepJobs. The draws from them are part of the seed version.
+pub const CHILDREN_WITHOUT_STEPS: &[&str] = CHILDREN.split_at(8).0;
 
 /// Returns a pod or service with this metadata that no operator created.
 pub fn foreign(plural: &str, metadata: &Value) -> Value {

@@ -12,7 +12,7 @@ use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
-use training_job_testbed::ToyJob;
+use training_job_testbed::{StepJob, ToyJob};
 use training_job_xgboost::XGBoostJob;
 
 use crate::world::json::Json;
@@ -40,10 +40,12 @@ pub enum JobType {
     Jax,
     /// A job without a framework, for tests of the controller.
     Toy,
+    /// A StepJob, whose roles are in fields and lists, and whose steps run one after the other.
+    Steps,
 }
 
 /// The plurals of all kinds.
-pub const PLURALS: [&str; 8] = [
+pub const PLURALS: [&str; 9] = [
     "mxjobs",
     "xgboostjobs",
     "tfjobs",
@@ -52,10 +54,11 @@ pub const PLURALS: [&str; 8] = [
     "mpijobs",
     "jaxjobs",
     "toyjobs",
+    "stepjobs",
 ];
 
 /// The kinds of all job types, in the order of [`PLURALS`].
-static KINDS: LazyLock<[Kind; 8]> = LazyLock::new(|| {
+static KINDS: LazyLock<[Kind; 9]> = LazyLock::new(|| {
     [
         Kind::of::<MXJob>(),
         Kind::of::<XGBoostJob>(),
@@ -65,6 +68,7 @@ static KINDS: LazyLock<[Kind; 8]> = LazyLock::new(|| {
         Kind::of::<MPIJob>(),
         Kind::of::<JAXJob>(),
         Kind::of::<ToyJob>(),
+        Kind::of::<StepJob>(),
     ]
 });
 
@@ -98,10 +102,26 @@ impl JobType {
         Self::Jax,
     ];
 
+    /// All kinds, and the one that has roles in lists.
+    pub const ALL_KINDS_AND_STEPS: &[Self] = &[
+        Self::Train,
+        Self::Tune,
+        Self::XgBoost,
+        Self::TensorFlow,
+        Self::PyTorch,
+        Self::Elastic,
+        Self::Paddle,
+        Self::Mpi,
+        Self::Jax,
+        Self::Steps,
+        Self::Steps,
+        Self::Steps,
+    ];
+
     /// Returns the type of a stored job, derived from its kind.
     pub fn of(job: &impl Json) -> Option<Self> {
         let kind = job.member("kind").as_str()?;
-        let all = Self::ALL_KINDS.iter().chain([&Self::Toy]);
+        let all = Self::ALL_KINDS_AND_STEPS.iter().chain([&Self::Toy]);
         all.copied().find(|job_type| job_type.kind() == kind)
     }
 
@@ -115,6 +135,7 @@ impl JobType {
             Self::Mpi => 5,
             Self::Jax => 6,
             Self::Toy => 7,
+            Self::Steps => 8,
         };
         &KINDS[place]
     }
@@ -124,12 +145,17 @@ impl JobType {
         self.as_kind().name()
     }
 
+    /// Returns the API group of the kind.
+    pub fn group(self) -> &'static str {
+        &self.as_kind().resource.group
+    }
+
     /// Returns the plural of the kind.
     pub fn plural(self) -> &'static str {
         &self.as_kind().resource.plural
     }
 
-    /// Returns the name of the field that holds the replica specs.
+    /// Returns the name of the field that holds the replica specs; empty if there is no such field.
     pub fn replica_specs_field(self) -> &'static str {
         self.as_kind().framework.roles_field
     }

@@ -412,7 +412,8 @@ impl RunningPod {
 }
 
 fn disruption(reason: &str) -> Value {
-    json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]})
+    let ready = json!({"type": "Ready", "status": "True"});
+    json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}, ready]})
 }
 
 fn running(container: &str) -> Value {
@@ -484,6 +485,9 @@ async fn carry_out(
     match step {
         PodStep::Bind => bind(cluster, &pod.namespace, &pod.name).await,
         PodStep::WriteStatus(mut status, ago) => {
+            if status["phase"] == "Running" {
+                status["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+            }
             enter_times(
                 &mut status,
                 by_node - SignedDuration::from_secs(ago),

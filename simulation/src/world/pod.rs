@@ -75,8 +75,8 @@ pub fn only_sidecars_run(pod: &impl Json) -> bool {
 }
 
 /// Returns true if the pod names a scheduler other than the default one, which then binds the pod.
-pub fn has_scheduler(pod: &Object) -> bool {
-    let named = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
+pub fn has_scheduler(pod: &impl Json) -> bool {
+    let named = pod.member("spec")["schedulerName"].as_str().unwrap_or_default();
     !matches!(named, "" | "default-scheduler")
 }
 

@@ -65,7 +65,7 @@ pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annota
     if !is_pending {
         members.iter_mut().for_each(|m| m.asking = m.present);
     }
-    let there = there.map(|there| &there.content);
+    let there = there.map(|there| &*there.content);
     let mut group = pod_group(job, scheduler, &members, survey.attempt, there);
     let is_taken_over = is_earlier && survey.replicas().any(has_pod_of_this_attempt);
     let attempt = || (labels::RESTART_ATTEMPT.to_owned(), survey.attempt.to_string());

@@ -6,14 +6,16 @@ mod container;
 mod message;
 mod pod;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
+use crate::api::labels;
 use crate::job::{JobObject, ObjectKind};
 
 use super::types::{ChildKind, Deletion, Plan};
@@ -177,8 +179,8 @@ pub struct ObjectRecord {
     pub annotations: BTreeMap<String, String>,
     /// The time of its creation, if the API server has reported it.
     pub created: Option<Timestamp>,
-    /// All fields other than `apiVersion`, `kind` and `metadata`.
-    pub content: Value,
+    /// All fields other than `apiVersion`, `kind` and `metadata`. Those of a Secret have hashes in place of their texts.
+    pub content: Arc<Value>,
 }
 
 impl From<&Service> for ServiceRecord {
@@ -213,13 +215,13 @@ impl ServiceRecord {
 
 impl From<&JobObject> for ObjectRecord {
     fn from(object: &JobObject) -> Self {
-        Self::of(&object.metadata, &object.content)
+        Self::of(object.kind, &object.metadata, &object.content)
     }
 }
 
 impl ObjectRecord {
-    /// Makes the record of an object with this metadata and content.
-    pub fn of(meta: &ObjectMeta, content: &Value) -> Self {
+    /// Makes the record of an object of this kind with this metadata and content.
+    pub fn of(kind: ObjectKind, meta: &ObjectMeta, content: &Value) -> Self {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
@@ -228,7 +230,7 @@ impl ObjectRecord {
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: meta.annotations.clone().unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            content: content.clone(),
+            content: Arc::new(kept(kind, content).into_owned()),
         }
     }
 
@@ -240,7 +242,26 @@ impl ObjectRecord {
         };
         has(&self.labels, &wanted.metadata.labels)
             && has(&self.annotations, &wanted.metadata.annotations)
-            && contains(&self.content, &wanted.content)
+            && contains(&self.content, &kept(wanted.kind, &wanted.content))
+    }
+}
+
+/// Returns the content as a record keeps it: of a Secret, hashes in place of its texts, which are enough to compare.
+fn kept(kind: ObjectKind, content: &Value) -> Cow<'_, Value> {
+    match kind == ObjectKind::of::<Secret>() {
+        true => Cow::Owned(hashed(content)),
+        false => Cow::Borrowed(content),
+    }
+}
+
+fn hashed(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (name.clone(), hashed(value)));
+            Value::Object(members.collect())
+        }
+        Value::String(text) => labels::fingerprint("", text).into(),
+        other => other.clone(),
     }
 }
 
@@ -275,6 +296,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_record_of_a_secret_shows_a_change_and_none_of_its_texts() {
+        let secret = |key: &str| {
+            let content = json!({"data": {"key": key}, "immutable": true});
+            ObjectKind::of::<Secret>().object("primes-key", content)
+        };
+        let record = ObjectRecord::from(&secret("c2VjcmV0"));
+        assert!(!format!("{record:?}").contains("c2VjcmV0"));
+        assert!(record.satisfies(&secret("c2VjcmV0")) && !record.satisfies(&secret("b3RoZXI=")));
+    }
 
     #[test]
     fn a_server_may_omit_empty_fields() {

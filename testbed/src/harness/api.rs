@@ -32,8 +32,9 @@ impl<J: TrainingJob> PlanHarness<J> {
                     .insert(service.metadata.name.clone().unwrap(), service);
             }
             Step::CreatePod(pod) => {
-                let job =
+                let mut job =
                     validate_any(&self.kind, &self.job, &self.settings).expect("only a valid job has pods");
+                job.read_contents(&self.observed());
                 let mut pod = pod.render(&job).expect("a replica's pod");
                 pod.metadata.uid = Some(self.uid());
                 pod.metadata.creation_timestamp = Some(Time(self.now));
@@ -110,7 +111,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             return;
         };
         let record = Arc::make_mut(record);
-        json_patch::merge(&mut record.content, &object.content);
+        json_patch::merge(Arc::make_mut(&mut record.content), &object.content);
         let labels = object.metadata.labels.clone().unwrap_or_default();
         record.labels.extend(labels);
         let annotations = object.metadata.annotations.clone().unwrap_or_default();

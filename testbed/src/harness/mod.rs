@@ -121,7 +121,7 @@ impl<J: TrainingJob> PlanHarness<J> {
     pub fn group(&mut self) -> Option<&mut Value> {
         let scheduler = self.settings.gang_scheduler.as_ref()?;
         let groups = self.objects.get_mut(&scheduler.pod_group())?;
-        Some(&mut Arc::make_mut(groups.get_mut("job")?).content)
+        Some(Arc::make_mut(&mut Arc::make_mut(groups.get_mut("job")?).content))
     }
 
     /// Sets the phase of the group, as the gang scheduler does, and reconciles.
@@ -195,7 +195,10 @@ impl<J: TrainingJob> PlanHarness<J> {
     /// Returns the controller's plan at the current time.
     pub fn plan(&self) -> Plan {
         match validate_any(&self.kind, &self.job, &self.settings) {
-            Ok(valid) => plan_for(&valid, &self.observed(), self.now),
+            Ok(mut valid) => {
+                valid.read_contents(&self.observed());
+                plan_for(&valid, &self.observed(), self.now)
+            }
             Err(errors) => plan::invalid(
                 &J::kind(&()),
                 "job",

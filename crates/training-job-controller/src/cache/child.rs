@@ -115,7 +115,7 @@ impl Child for PodRecord {
         Ok((meta, PodBody { spec, status }))
     }
 
-    fn record(meta: &ObjectMeta, body: &Self::Body) -> Self {
+    fn record(_: ChildKind, meta: &ObjectMeta, body: &Self::Body) -> Self {
         let spec = ObservedSpec {
             node: body.spec.node_name.get().map(String::as_str),
             restart_policy: body.spec.restart_policy.get().map(String::as_str),
@@ -174,7 +174,7 @@ impl Child for ServiceRecord {
         Ok((meta, status))
     }
 
-    fn record(meta: &ObjectMeta, _: &Self::Body) -> Self {
+    fn record(_: ChildKind, meta: &ObjectMeta, _: &Self::Body) -> Self {
         Self::of(meta)
     }
 
@@ -204,8 +204,8 @@ impl Child for ObjectRecord {
         Ok((object.metadata, object.data))
     }
 
-    fn record(meta: &ObjectMeta, content: &Value) -> Self {
-        Self::of(meta, content)
+    fn record(kind: ChildKind, meta: &ObjectMeta, content: &Value) -> Self {
+        Self::of(kind.object_kind(), meta, content)
     }
 
     fn name(&self) -> &str {

@@ -182,7 +182,7 @@ impl Children {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
         self.bookmark(kind, version);
-        let mut last = object.record();
+        let mut last = object.record(kind);
         let held = self.held::<C>(kind, &key);
         last.inherit_from(
             held.as_deref().filter(|held| held.uid() == last.uid()),
@@ -328,7 +328,7 @@ impl Children {
             return self.remove::<C>(kind, &key, None).into_iter().collect();
         };
         let mut concerned = vec![owner.clone()];
-        let mut record = object.record();
+        let mut record = object.record(kind);
         let tracker = self.tracker(kind);
         if tracker.deleted_here.contains(record.uid()) {
             *record.deleting() = true;

@@ -24,8 +24,8 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     /// True if a newly created object has no information beyond its metadata.
     const STARTS_WITHOUT_BODY: bool;
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
-    /// Returns the record of a child with this metadata and body.
-    fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;
+    /// Returns the record of a child of this kind with this metadata and body.
+    fn record(kind: ChildKind, meta: &ObjectMeta, body: &Self::Body) -> Self;
     fn name(&self) -> &str;
     fn uid(&self) -> &str;
     fn deleting(&mut self) -> &mut bool;
@@ -215,8 +215,8 @@ impl<C: Child> PartialChild<C> {
     }
 
     /// Returns the record that the cache keeps.
-    pub(crate) fn record(&self) -> C {
-        C::record(&self.metadata, &self.body)
+    pub(crate) fn record(&self, kind: ChildKind) -> C {
+        C::record(kind, &self.metadata, &self.body)
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         }"#;
         let record = serde_json::from_str::<PartialChild<PodRecord>>(pod)
             .unwrap()
-            .record();
+            .record(ChildKind::Pod);
         assert_eq!(record.node.as_deref(), Some("n1"));
         let kinds: Vec<_> = record.containers.iter().map(|c| c.kind).collect();
         assert_eq!(kinds, [ContainerKind::Init, ContainerKind::Sidecar]);
@@ -308,7 +308,7 @@ mod tests {
         let seen = serde_json::from_str::<PartialChild<PodRecord>>(pod).unwrap();
         let operator = [(labels::OPERATOR_NAME.to_owned(), "any".to_owned())];
         assert_eq!(seen.metadata.labels, Some(operator.into()));
-        let record = seen.record();
+        let record = seen.record(ChildKind::Pod);
         let deleted = "2026-01-01T00:00:00Z".parse().unwrap();
         let expected = PodRecord {
             name: "a".to_owned(),
@@ -349,7 +349,7 @@ mod tests {
                 own_labels,
                 ..PodRecord::default()
             };
-            assert_eq!(seen.record(), expected);
+            assert_eq!(seen.record(ChildKind::Pod), expected);
         }
     }
 }

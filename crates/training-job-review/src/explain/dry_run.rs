@@ -293,7 +293,8 @@ impl<'a> DryRun<'a> {
         let job = decode(self.kind, &object)?;
         object["status"] = job.encode_status(&self.status, None)?;
         let job = decode(self.kind, &object)?;
-        let valid = validate_any(self.kind, &*job, self.settings)?;
+        let mut valid = validate_any(self.kind, &*job, self.settings)?;
+        valid.read_contents(&self.observed);
         let plan = plan(&valid, &self.observed, self.now);
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
         self.apply(plan, &valid);
@@ -316,7 +317,7 @@ impl<'a> DryRun<'a> {
         let scheduler = self.settings.gang_scheduler.as_ref();
         let groups = scheduler.and_then(|scheduler| self.observed.objects.get_mut(&scheduler.pod_group()));
         for group in groups.into_iter().flat_map(|groups| groups.values_mut()) {
-            Arc::make_mut(group).content["status"] = json!({"phase": "Running"});
+            Arc::make_mut(&mut Arc::make_mut(group).content)["status"] = json!({"phase": "Running"});
         }
     }
 
