@@ -151,7 +151,8 @@ impl JobStatus {
             mend_time(&mut backoff.until);
         }
         recovery.restarted.retain(is_time);
-        recovery.uncounted.retain(is_time);
+        let uncounted = recovery.uncounted.values_mut();
+        uncounted.for_each(|times| times.retain(is_time));
         recovery
             .completed
             .retain(|_, indexes| indexes.len() <= MAX_TEXT_BYTES);
@@ -288,7 +289,7 @@ fn failures(value: &Value) -> Vec<FailureRecord> {
 }
 
 fn recovery(value: &Value) -> Recovery {
-    let times = |name: &str| value.get(name).and_then(Value::as_array).into_iter().flatten();
+    let restarted = value.get("restarted").and_then(Value::as_array);
     Recovery {
         job: field(value, "job").unwrap_or_default(),
         roles: entries(value, "roles"),
@@ -297,8 +298,8 @@ fn recovery(value: &Value) -> Recovery {
         sizes: entries(value, "sizes"),
         in_place: entries(value, "inPlace"),
         started: entries(value, "started"),
-        restarted: times("restarted").filter_map(part).collect(),
-        uncounted: times("uncounted").filter_map(part).collect(),
+        restarted: restarted.into_iter().flatten().filter_map(part).collect(),
+        uncounted: entries(value, "uncounted"),
         completed: entries(value, "completed"),
         backoff: entries(value, "backoff"),
     }

@@ -257,9 +257,10 @@ pub struct Recovery {
     /// Times of the latest restarts, if the failure policy limits the restarts in a window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarted: Vec<Time>,
-    /// Times of the latest restarts that the kind counts against no other limit than that of an hour.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub uncounted: Vec<Time>,
+    /// Times of the latest restarts for failures of each role that the kind counts against no other limit than that of an
+    /// hour.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub uncounted: BTreeMap<String, Vec<Time>>,
     /// Indexes of the replicas of each role that have succeeded and need no pod, such as `0-2,5`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub completed: BTreeMap<String, String>,

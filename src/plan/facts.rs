@@ -72,7 +72,8 @@ fn correct_future_times(status: &mut JobStatus, meta: &ObjectMeta, now: Timestam
     }
     let is_past = |time: &Time| time.0.duration_since(now) <= DAY;
     status.recovery.restarted.retain(is_past);
-    status.recovery.uncounted.retain(is_past);
+    let uncounted = status.recovery.uncounted.values_mut();
+    uncounted.for_each(|times| times.retain(is_past));
 }
 
 /// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.

@@ -105,17 +105,17 @@ fn exceeded_retries(
     })
 }
 
-/// Returns the limit of restarts in an hour that the kind's uncounted restarts exceed, as a text, if any.
+/// Returns the limit of restarts in an hour that the kind's uncounted restarts of a role exceed, as a text, if any.
 fn exceeded_in_an_hour(recovery: &Recovery, charges: &[Charge<'_>], now: Timestamp) -> Option<String> {
     let limits = charges.iter().filter_map(|charge| match charge.limit {
-        RestartLimit::Hour(limit) => Some(limit),
+        RestartLimit::Hour(limit) => Some((charge.role, limit)),
         RestartLimit::Job | RestartLimit::Role => None,
     });
-    let needed = limits.clone().count();
-    let used = recovery::within(&recovery.uncounted, recovery::HOUR, now);
-    let is_over = |limit: &u32| used + needed > *limit as usize;
-    let limit = limits.min().filter(is_over)?;
-    Some(format!(
-        "the limit of {limit} uncounted restarts in an hour is used up"
-    ))
+    limits.clone().find_map(|(role, limit)| {
+        let needed = limits.clone().filter(|(other, _)| *other == role).count();
+        let times = recovery.uncounted.get(role).map_or(&[][..], |times| times);
+        let used = recovery::within(times, recovery::HOUR, now);
+        (used + needed > limit as usize)
+            .then(|| format!("the limit of {limit} uncounted restarts of {role} in an hour is used up"))
+    })
 }

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::api::{ConditionType, JobStatus, MAX_REPLICAS};
-use crate::job::{Replica, SharedTexts, Topology};
-use crate::validate::ValidJob;
+use crate::job::{Replica, Role, SharedTexts, Topology};
+use crate::validate::{ValidJob, role_without_spec};
 
 type Sizes = BTreeMap<String, i32>;
 
@@ -41,13 +41,19 @@ pub(super) fn change(job: &ValidJob<'_>, status: &JobStatus) -> Option<String> {
 fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
     let mut before = job.topology.clone();
     before.shared_texts = SharedTexts::default();
-    let is_gone = |name: &String| !before.roles.iter().any(|role| role.name() == name);
-    // A role that is no longer in the spec cannot be rendered. Another number takes the place of its own.
-    let lacks_role = old.keys().any(is_gone);
+    let is_gone = |name: &&String| !job.topology.roles.iter().any(|role| role.name() == *name);
+    for name in old.keys().filter(is_gone) {
+        // It is not recorded of which class a role was that users name.
+        let definitions = job.job.framework().roles.iter();
+        let classes = definitions.filter(|d| d.source.is_open() || d.name == name);
+        let gone = classes.map(|definition| role_without_spec(&*job.job, definition, name));
+        let matters = |role: &Role<'_>| !job.job.is_elastic(&job.topology, role);
+        before.roles.extend(gone.filter(matters));
+    }
     for role in &mut before.roles {
         if !job.job.is_elastic(&job.topology, role) {
-            let number = old.get(role.name()).copied().unwrap_or(0).clamp(0, MAX_REPLICAS);
-            role.replicas = u32::try_from(number).unwrap_or(0) + u32::from(lacks_role);
+            let size = old.get(role.name()).copied().unwrap_or(0).clamp(0, MAX_REPLICAS);
+            role.replicas = u32::try_from(size).unwrap_or(0);
         }
     }
     let mut roles = job.topology.roles.iter().zip(&before.roles);

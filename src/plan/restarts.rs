@@ -100,6 +100,7 @@ fn record_progress(remembered: &mut Recovery, survey: &Survey<'_>) {
     let known = |name: &str| survey.roles.iter().any(|r| r.role.name() == name);
     remembered.started.retain(|name, _| known(name));
     remembered.completed.retain(|name, _| known(name));
+    remembered.uncounted.retain(|name, _| known(name));
 }
 
 fn restart_scope(
@@ -115,7 +116,8 @@ fn restart_scope(
     match failed.limit {
         Some(RestartLimit::Role) => charge_role(recovery, replica.role.name(), 1),
         Some(RestartLimit::Hour(_)) => {
-            let times = &mut recovery.uncounted;
+            let role = replica.role.name().to_owned();
+            let times = recovery.uncounted.entry(role).or_default();
             times.retain(|time| facts.now.duration_since(time.0) < HOUR);
             times.push(Time(facts.now));
             let most = usize::try_from(MAX_RESTARTS_IN_WINDOW).unwrap_or_default();

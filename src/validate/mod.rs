@@ -23,6 +23,7 @@ pub use annotations::AnnotatedJob;
 pub use kube_schema::quantity::amount;
 pub use kube_schema::{field, item};
 pub(crate) use layout::service_name as common_service_name;
+pub(crate) use roles::role_without_spec;
 pub use schema::UNKNOWN_FIELD;
 pub(crate) use template::framework_port;
 pub(crate) use texts::MUST_BE_SET;

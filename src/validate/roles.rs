@@ -145,8 +145,26 @@ fn check_minimums(framework: &Framework, roles: &[Role<'_>], errors: &mut FieldE
     }
 }
 
+/// Returns a role that is no longer in the job, with one replica. Its replica spec is empty.
+pub(crate) fn role_without_spec<'n>(
+    job: &dyn AnyJob,
+    definition: &'static RoleDefinition,
+    name: &'n str,
+) -> Role<'n> {
+    let place = (Cow::Borrowed(name), None);
+    let spec = Cow::Owned(ReplicaSpec::default());
+    role(
+        job,
+        FieldPath::At("spec"),
+        definition,
+        place,
+        spec,
+        &mut FieldErrors::default(),
+    )
+}
+
 fn role<'a>(
-    job: &'a dyn AnyJob,
+    job: &dyn AnyJob,
     path: FieldPath<'_>,
     definition: &'static RoleDefinition,
     (name, index): (Cow<'a, str>, Option<usize>),

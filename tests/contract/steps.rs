@@ -199,7 +199,10 @@ fn an_uncounted_restart_has_its_pause_and_its_own_limit_in_an_hour() {
         w.reconcile();
     }
     assert_eq!(
-        (w.status().restart_count, w.status().recovery.uncounted.len()),
+        (
+            w.status().restart_count,
+            w.status().recovery.uncounted["prepare"].len()
+        ),
         (0, 2)
     );
     let mut later = w.clone();
@@ -207,14 +210,14 @@ fn an_uncounted_restart_has_its_pause_and_its_own_limit_in_an_hour() {
     later.pod("prepare-0").exits(AGAIN);
     later.reconcile();
     assert_eq!(later.state(), "Created Restarting");
-    assert_eq!(later.status().recovery.uncounted.len(), 1);
+    assert_eq!(later.status().recovery.uncounted["prepare"].len(), 1);
     w.pod("prepare-0").exits(AGAIN);
     w.reconcile();
     let failure = w.status().failure.unwrap();
     assert_eq!(failure.summary, "prepare-0: exit 75 (BackoffLimitExceeded)");
     assert_eq!(
         failure.message,
-        "the limit of 2 uncounted restarts in an hour is used up; the last failure: Error"
+        "the limit of 2 uncounted restarts of prepare in an hour is used up; the last failure: Error"
     );
 }
 
@@ -224,17 +227,20 @@ fn the_record_of_uncounted_restarts_stays_short() {
     let mut w = started();
     w.pod("prepare-0").exits(AGAIN);
     w.reconcile();
-    let stored = w.status().recovery.uncounted[0].clone();
+    let stored = w.status().recovery.uncounted["prepare"][0].clone();
     w.edit(|job| {
         let status = job.status.as_mut().unwrap();
-        status.recovery.uncounted = vec![stored; 500];
+        status
+            .recovery
+            .uncounted
+            .insert("prepare".to_owned(), vec![stored; 500]);
     });
     w.finish_deletions().after(3000).reconcile().all_running();
     w.after(700).reconcile();
     w.pod("prepare-0").exits(AGAIN);
     w.reconcile();
     let most = usize::try_from(MAX_RESTARTS_IN_WINDOW).unwrap();
-    assert!(w.status().recovery.uncounted.len() <= most);
+    assert!(w.status().recovery.uncounted["prepare"].len() <= most);
 }
 
 #[test]
@@ -370,4 +376,35 @@ fn a_gang_counts_the_steps_that_are_due() {
     w.pod("prepare-0").succeeds();
     w.reconcile();
     assert_eq!(members(&mut w), 5);
+}
+
+/// The pods of a step that is done are there during and after a restart of the job, which needs a new group.
+#[test]
+fn a_gang_whose_first_step_is_done_restarts() {
+    let policy = "runPolicy: {restartScope: Job}\n  controller:";
+    let mut w =
+        PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", policy, 1)).with_gangs("volcano");
+    w.reconcile().phase("Inqueue");
+    w.reconcile().all_running();
+    w.reconcile().all_running();
+    w.reconcile();
+    w.pod("prepare-0").succeeds();
+    w.reconcile().all_running();
+    w.pod("controller-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert!(w.pods.contains_key("job-prepare-0"), "{:?}", w.pods.keys());
+    w.phase("Inqueue").reconcile();
+    assert!(w.pods.contains_key("job-controller-0"), "{:?}", w.pods.keys());
+}
+
+/// No environment has the number of the nodes of a partition.
+#[test]
+fn a_list_that_loses_a_role_restarts_no_other() {
+    let mut w = started();
+    w.created.clear();
+    w.edit(|job| job.spec.partitions.clear());
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.state(), "Created Running");
+    assert_eq!(created(&mut w), [""; 0]);
+    assert!(!w.pods.contains_key("job-cpu-0"), "{:?}", w.pods.keys());
 }

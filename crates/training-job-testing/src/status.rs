@@ -140,7 +140,7 @@ fn full(kind: &Kind) -> JobStatus {
             in_place: BTreeMap::from([(replica, 9)]),
             started: BTreeMap::from([(named(first), 10)]),
             restarted: vec![time(4)],
-            uncounted: vec![time(6)],
+            uncounted: BTreeMap::from([(named(first), vec![time(6)])]),
             completed: BTreeMap::from([(named(first), "0-2,5".to_owned())]),
             backoff: BTreeMap::from([(
                 "job".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::CheckedChange;
 use crate::world::job;
 
-/// The uncounted restarts in an hour that StepJobs allow. No run is longer.
+/// The uncounted restarts of a role in an hour that StepJobs allow. No run is longer.
 const MAX_UNCOUNTED: usize = 2;
 
 /// I20: no more restarts are counted than a failure policy allows, and no restarts for failures that it ignores. A
@@ -38,8 +38,9 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
             return m.violation(&format!("restarted more often than maxRestarts {limit}"));
         }
     }
-    let uncounted = after["status"]["recovery"]["uncounted"].as_array();
-    if uncounted.is_some_and(|all| all.len() > MAX_UNCOUNTED) {
+    let uncounted = after["status"]["recovery"]["uncounted"].as_object();
+    let mut of_roles = uncounted.into_iter().flat_map(|roles| roles.values());
+    if of_roles.any(|times| times.as_array().is_some_and(|all| all.len() > MAX_UNCOUNTED)) {
         return m.violation("restarted more often without counting than its kind allows in an hour");
     }
     let success = job::policy(after, "successPolicy");

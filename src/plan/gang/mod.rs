@@ -27,15 +27,17 @@ type Annotation = (String, String);
 
 /// Returns the wanted PodGroup of the job, or None without a gang scheduler.
 ///
-/// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods: the
-/// admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
+/// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods but
+/// succeeded ones: the admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
 /// for them, because a restored backup has brought it back. `nudge` is the annotation that notifies the scheduler.
 pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annotation>) -> Option<JobObject> {
     let job = facts.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
     let there = record(facts, scheduler);
     let is_earlier = there.is_some_and(|there| is_of_an_earlier_attempt(survey.attempt, scheduler, there));
-    if is_earlier && facts.observed.pods.is_empty() {
+    // The pods of a step that is done outlast the restart.
+    let is_done = |pod: &PodRecord| pod.phase == Phase::Succeeded && !pod.deleting;
+    if is_earlier && facts.observed.pods.values().all(|pod| is_done(pod)) {
         return None;
     }
     let is_pending = there.and_then(phase) == Some("Pending");

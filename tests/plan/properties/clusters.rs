@@ -279,7 +279,7 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         .prop_map(
             |(job, roles, replicas, retries, sizes, in_place, started, completed, backoff)| Recovery {
                 job,
-                uncounted: Vec::new(),
+                uncounted: BTreeMap::new(),
                 sizes,
                 roles,
                 replicas,

@@ -407,7 +407,8 @@ impl<'a> DryRun<'a> {
             run.status.recovery.retries.insert(role.to_owned(), used);
             let recent = usize::try_from(used).unwrap_or_default();
             run.status.recovery.restarted = vec![Time(run.now); recent];
-            run.status.recovery.uncounted = vec![Time(run.now); recent];
+            let times = vec![Time(run.now); recent];
+            run.status.recovery.uncounted.insert(role.to_owned(), times);
             run.apply_incident(incident, pod);
             run.step()?;
             Ok(run.status.is(ConditionType::Failed))
