@@ -187,7 +187,7 @@ fn add_rules(root: &mut JSONSchemaProps, kind: &Kind) -> Result<(), Mistake> {
         } else {
             ""
         };
-        roles::on_template(role, "template", container, framework);
+        roles::on_template(role, "template", None, container, framework);
     }
     Ok(())
 }

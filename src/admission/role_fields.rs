@@ -68,8 +68,14 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
     if let Some(replica_spec) = replica_spec {
         on_replica_spec(replica_spec, definition, framework);
     }
-    if let Some(field) = definition.template_from {
-        roles::on_template(spec, field, framework.container_name(definition), framework);
+    if let Some(template) = definition.template_from {
+        roles::on_template(
+            spec,
+            template,
+            Some(field),
+            framework.container_name(definition),
+            framework,
+        );
     }
 }
 
@@ -205,6 +211,6 @@ fn on_replica_spec(replica_spec: &mut JSONSchemaProps, definition: &RoleDefiniti
     }
     if definition.template_from.is_none() {
         let container = framework.container_name(definition);
-        roles::on_template(replica_spec, "template", container, framework);
+        roles::on_template(replica_spec, "template", None, container, framework);
     }
 }

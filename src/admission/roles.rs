@@ -125,13 +125,22 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     }
 }
 
-/// Adds the rules of the pod template that `role` has in the field `field`.
-pub(super) fn on_template(role: &mut JSONSchemaProps, field: &str, main: &str, framework: &Framework) {
-    let has_containers = format!("self.?{field}.?spec.?containers.orValue([]).size() > 0");
-    let has_containers = match framework.fills_in_templates {
-        false => has_containers,
-        true => format!("!has(self.{field}) || {has_containers}"),
-    };
+/// Adds the rules of the pod template that `role` has in the field `field`. `roles` is the field with the roles that share
+/// it, if several do; it may be incomplete if there are none.
+pub(super) fn on_template(
+    role: &mut JSONSchemaProps,
+    field: &str,
+    roles: Option<&str>,
+    main: &str,
+    framework: &Framework,
+) {
+    let mut has_containers = format!("self.?{field}.?spec.?containers.orValue([]).size() > 0");
+    if framework.fills_in_templates {
+        has_containers = format!("!has(self.{field}) || {has_containers}");
+    }
+    if let Some(roles) = roles {
+        has_containers = format!("!has(self.{roles}) || self.{roles}.size() == 0 || {has_containers}");
+    }
     let rule = Rule::with_message_of(has_containers, |e| e.no_container("", main));
     add(role, rule.at(&format!("{field}.spec.containers")));
     if let Some(template) = property(role, field) {

@@ -610,7 +610,9 @@ pub trait TrainingJob:
     ///
     /// The commands `new` and `local run --kind` complete it: the roles that a job must have, and those that the example
     /// names, get an image and the command. Of roles that users name, the example has the entries. Fields of the example
-    /// are kept, except the number of workers if the user gives one. Not called by the operator.
+    /// are kept, except the number of workers if the user gives one. The workers are the role `Worker`, or else the last
+    /// role that may have several replicas, if possible one that the job must have or the example names. Not called by the
+    /// operator.
     ///
     /// ```
     /// use serde_json::{Value, json};

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::api::{FailureAction, Recovery};
 use crate::job::Scope;
 use crate::render;
+use crate::validate::ValidJob;
 
 use super::facts::Facts;
 use super::next_status::NextStatus;
@@ -123,19 +124,26 @@ fn create_pods(facts: &Facts<'_>, survey: &Survey<'_>, recovery: &Recovery) -> P
         }
     }
     match paused {
-        Some((until, failures)) => plan.and(pause(until, failures)),
+        Some((until, failures)) => plan.and(pause(job, until, failures)),
         None => plan,
     }
 }
 
-/// Returns the notice about replicas whose attempts keep failing, or whose kind pauses before the next attempt.
-fn pause(until: Timestamp, failures: i32) -> Plan {
-    let message = match recovery::pause_after(failures) {
-        Some(seconds) => format!(
-            "{failures} attempts in a row failed within ten minutes of their start; the next one starts \
-             {seconds} s after the last failure"
-        ),
-        None => format!("the next attempt starts at {until}"),
+/// Returns the notice about replicas whose attempts keep failing, or whose kind pauses before the next attempt. A kind that
+/// answers failures may pause for longer than usual.
+fn pause(job: &ValidJob<'_>, until: Timestamp, failures: i32) -> Plan {
+    let usual = recovery::pause_after(failures);
+    let next = match usual.filter(|_| !job.job.framework().answers_failures) {
+        Some(seconds) => format!("{seconds} s after the last failure"),
+        None => format!("at {until}"),
+    };
+    let message = match usual {
+        Some(_) => {
+            format!(
+                "{failures} attempts in a row failed within ten minutes of their start; the next one starts {next}"
+            )
+        }
+        None => format!("the next attempt starts {next}"),
     };
     Plan::notice(reasons::RESTART_BACK_OFF, message)
 }

@@ -94,6 +94,10 @@ fn check_limit(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
 /// Warns about a job that never succeeds. Under `Always` a kubelet restarts a container that ends with 0, so its
 /// replica never succeeds.
 fn check_success(job: &ValidJob<'_>, warnings: &mut FieldErrors) {
+    // A kubelet restarts no container of a kind that answers failures itself.
+    if job.job.framework().answers_failures {
+        return;
+    }
     let always = |role: &Role<'_>| role.restart_policy == RestartPolicy::Always;
     let state = |never_ends: bool| match never_ends {
         true => ReplicaState::Running,

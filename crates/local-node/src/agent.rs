@@ -411,13 +411,14 @@ fn domain(pod: &Pod) -> Option<Domain> {
 
 /// Returns the texts of a container and of its ConfigMaps and Secrets, as they are written.
 fn texts<'a>(container: &'a Container, contents: &'a ConfigData) -> impl Iterator<Item = &'a str> {
-    let variables = container.env.iter().flatten().filter_map(|v| v.value.as_ref());
+    let variables = container.env.iter().flatten().filter_map(|v| v.value.as_deref());
     let entries = contents.values().flat_map(BTreeMap::values);
+    let entries = entries.filter_map(|bytes| std::str::from_utf8(bytes).ok());
     let words = [&container.command, &container.args]
         .into_iter()
         .flatten()
         .flatten();
-    variables.chain(entries).chain(words).map(String::as_str)
+    variables.chain(entries).chain(words.map(String::as_str))
 }
 
 fn controller(pod: &Pod) -> Option<String> {

@@ -15,7 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use kube_follow::CallError;
 use serde_json::{Value, json};
 
-use super::env_values::ConfigRef;
+use super::env_values::{ConfigEntries, ConfigRef};
 
 /// The timeout of every request. The API of a dead machine must not delay the end of a process.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -92,11 +92,7 @@ pub(super) trait PodApi: Send + Sync + 'static {
     /// Returns the services of these names that select pods.
     async fn services(&self, namespace: &str, names: &BTreeSet<String>) -> Result<Vec<ServiceRef>, ApiError>;
     /// Returns the entries of a ConfigMap or Secret, or `None` if it does not exist.
-    async fn contents(
-        &self,
-        namespace: &str,
-        store: &ConfigRef,
-    ) -> Result<Option<BTreeMap<String, String>>, ApiError>;
+    async fn contents(&self, namespace: &str, store: &ConfigRef) -> Result<Option<ConfigEntries>, ApiError>;
     /// Creates the node or updates its status.
     async fn register(&self, node: &Node) -> Result<(), ApiError>;
     async fn unregister(&self, node: &str) -> Result<(), ApiError>;
@@ -208,24 +204,22 @@ impl PodApi for KubeApi {
         Ok(selecting.collect())
     }
 
-    async fn contents(
-        &self,
-        namespace: &str,
-        store: &ConfigRef,
-    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+    async fn contents(&self, namespace: &str, store: &ConfigRef) -> Result<Option<ConfigEntries>, ApiError> {
         match store {
             ConfigRef::ConfigMap(name) => {
                 let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                Ok(with_timeout(api.get_opt(name))
-                    .await?
-                    .map(|found| found.data.unwrap_or_default()))
+                Ok(with_timeout(api.get_opt(name)).await?.map(|found| {
+                    let texts = found.data.unwrap_or_default().into_iter();
+                    let texts = texts.map(|(key, text)| (key, text.into_bytes()));
+                    let binary = found.binary_data.unwrap_or_default().into_iter();
+                    texts.chain(binary.map(|(key, bytes)| (key, bytes.0))).collect()
+                }))
             }
             ConfigRef::Secret(name) => {
                 let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-                let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
                 Ok(with_timeout(api.get_opt(name)).await?.map(|found| {
                     let data = found.data.unwrap_or_default().into_iter();
-                    data.map(|(key, value)| (key, text(value.0))).collect()
+                    data.map(|(key, bytes)| (key, bytes.0)).collect()
                 }))
             }
         }

@@ -19,8 +19,11 @@ pub(super) enum ConfigRef {
     Secret(String),
 }
 
+/// The entries of a ConfigMap or Secret.
+pub(super) type ConfigEntries = BTreeMap<String, Vec<u8>>;
+
 /// The contents of the ConfigMaps and Secrets that exist.
-pub(super) type ConfigData = BTreeMap<ConfigRef, BTreeMap<String, String>>;
+pub(super) type ConfigData = BTreeMap<ConfigRef, ConfigEntries>;
 
 /// The sources of values, besides the container itself.
 pub(super) struct ValueSources<'a> {
@@ -98,7 +101,7 @@ pub(super) fn declared_environment(
             };
             for (key, value) in entries {
                 let name = format!("{}{key}", from.prefix.as_deref().unwrap_or_default());
-                env.declare(&name, Text::plain(value), matches!(store, ConfigRef::Secret(_)));
+                env.declare(&name, variable_text(value), matches!(store, ConfigRef::Secret(_)));
             }
         }
     }
@@ -120,6 +123,11 @@ pub(super) fn declared_environment(
         env.declare(&var.name, value, secret);
     }
     Ok(env)
+}
+
+/// Returns an entry as the value of a variable, which is text here.
+fn variable_text(entry: &[u8]) -> Text {
+    Text::plain(String::from_utf8_lossy(entry))
 }
 
 /// Returns the value, and true if it is secret. Returns `None` if the source is optional and missing.
@@ -159,7 +167,10 @@ fn value_from(
         ));
     };
     match sources.contents.get(&store).map(|entries| entries.get(key)) {
-        Some(Some(value)) => Ok(Some((Text::plain(value), matches!(store, ConfigRef::Secret(_))))),
+        Some(Some(value)) => Ok(Some((
+            variable_text(value),
+            matches!(store, ConfigRef::Secret(_)),
+        ))),
         _ if optional => Ok(None),
         None => Err(missing(&store)),
         Some(None) => Err(ConfigError(format!(
@@ -227,7 +238,7 @@ mod tests {
         let map = |entries: &[(&str, &str)]| {
             entries
                 .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_owned()))
                 .collect()
         };
         let sources = ValueSources {

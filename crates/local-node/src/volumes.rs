@@ -54,13 +54,13 @@ impl<'a> Source<'a> {
             };
         };
         let Some(items) = self.items else {
-            let file = |(key, text): (&String, &String)| File::new(key, text, self.mode);
+            let file = |(key, bytes): (&String, &Vec<u8>)| File::new(key, bytes, self.mode);
             return Ok(entries.iter().map(file).collect());
         };
         let mut files = Vec::new();
         for item in items {
             match entries.get(&item.key) {
-                Some(text) => files.push(File::new(&item.path, text, item.mode.unwrap_or(self.mode))),
+                Some(bytes) => files.push(File::new(&item.path, bytes, item.mode.unwrap_or(self.mode))),
                 None if self.optional => {}
                 None => {
                     return Err(ConfigError(format!(
@@ -77,15 +77,15 @@ impl<'a> Source<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct File {
     path: PathBuf,
-    text: String,
+    bytes: Vec<u8>,
     mode: u32,
 }
 
 impl File {
-    fn new(path: &str, text: &str, mode: i32) -> Self {
+    fn new(path: &str, bytes: &[u8], mode: i32) -> Self {
         Self {
             path: path.into(),
-            text: text.to_owned(),
+            bytes: bytes.to_owned(),
             mode: u32::try_from(mode).unwrap_or_default(),
         }
     }
@@ -123,7 +123,7 @@ impl Mount {
             fs::create_dir_all(path.parent().unwrap_or(&self.directory))?;
             // A running program may be reading the files of an earlier start.
             let part = path.with_extension("part");
-            fs::write(&part, &file.text)?;
+            fs::write(&part, &file.bytes)?;
             fs::set_permissions(&part, Permissions::from_mode(file.mode & 0o777))?;
             fs::rename(&part, &path)?;
         }
@@ -246,7 +246,7 @@ mod tests {
     fn config(entries: &[(&str, &str)]) -> ConfigData {
         let entries = entries
             .iter()
-            .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            .map(|(key, text)| ((*key).to_owned(), text.as_bytes().to_owned()));
         [(ConfigRef::ConfigMap("config".into()), entries.collect())].into()
     }
 

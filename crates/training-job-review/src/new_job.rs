@@ -201,9 +201,13 @@ fn shapes(kind: &Kind, first: &FirstJob<'_>) -> Vec<Value> {
     let worker = roles
         .iter()
         .position(|role| role.name.eq_ignore_ascii_case(WORKER));
-    let worker = worker.unwrap_or(roles.len().saturating_sub(1));
     let example = kind.example();
     let needs = |n: usize| roles[n].min > 0 || has_entry(&example, kind, &roles[n]);
+    // Else the last role that may have several replicas, of those that each job has if there is one.
+    let several = |n: &usize| roles[*n].max > 1;
+    let last = || (0..roles.len()).rev().filter(several);
+    let worker = worker.or_else(|| last().find(|n| needs(*n)).or_else(|| last().next()));
+    let worker = worker.unwrap_or(roles.len().saturating_sub(1));
     let required = |n: usize| n == worker || needs(n);
     let leading = |n: usize| n <= worker || needs(n);
     let mut shapes = Vec::new();

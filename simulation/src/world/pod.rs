@@ -1,6 +1,5 @@
 //! Reads the JSON of pods.
 
-use kube_memory::Object;
 use serde_json::Value;
 
 use crate::world::json::Json;

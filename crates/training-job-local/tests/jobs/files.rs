@@ -46,19 +46,30 @@ async fn a_job_of_a_cluster_runs() {
 #[tokio::test]
 async fn values_come_from_the_config_maps_and_secrets_of_the_manifest() {
     let key = |source: &str, name: &str| json!({source: {"name": name, "key": "key"}});
-    let job = exported(
-        "echo $RATE $TOKEN",
+    let mut job = exported(
+        "echo $RATE $TOKEN; cat /tokens/raw /rates/raw | od -An -tx1",
         &json!([
             {"name": "RATE", "valueFrom": key("configMapKeyRef", "rates")},
             {"name": "TOKEN", "valueFrom": key("secretKeyRef", "tokens")},
         ]),
     );
+    let pod = &mut job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"];
+    pod["volumes"] = json!([
+        {"name": "rates", "configMap": {"name": "rates"}}, {"name": "tokens", "secret": {"secretName": "tokens"}},
+    ]);
+    pod["containers"][0]["volumeMounts"] =
+        json!([{"name": "rates", "mountPath": "/rates"}, {"name": "tokens", "mountPath": "/tokens"}]);
     let manifest = format!(
         "{job}\n---\n{}\n---\n{}",
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rates", "uid": "1"}, "data": {"key": "0.1"}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tokens"}, "stringData": {"key": "hush"}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rates", "uid": "1"},
+            "data": {"key": "0.1"}, "binaryData": {"raw": "/wA="}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tokens"},
+            "stringData": {"key": "hush"}, "data": {"raw": "/oA="}}),
     );
-    assert_eq!(output(jobs().yaml(&manifest).unwrap()).await, ["0.1 hush"]);
+    assert_eq!(
+        output(jobs().yaml(&manifest).unwrap()).await,
+        ["0.1 hush", " fe 80 ff 00"]
+    );
 }
 
 #[test]

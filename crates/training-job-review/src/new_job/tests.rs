@@ -25,6 +25,7 @@ struct BatchJobSpec {
     run_policy: RunPolicy,
     database: Option<ReplicaSpec>,
     partitions: Vec<Partition>,
+    reports: Vec<Partition>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -40,16 +41,19 @@ impl TrainingJob for BatchJob {
     const FRAMEWORK: Framework = Framework::new("batch", "batchjob-controller").roles_in_fields(&[
         RoleDefinition::new("Database").in_field("database"),
         RoleDefinition::new("Partition").in_list("partitions", "name"),
+        RoleDefinition::new("Report")
+            .in_list("reports", "name")
+            .exactly(1),
     ]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
-        let partitions = self.spec.partitions.iter();
+        fn named(list: &[Partition]) -> impl Iterator<Item = (&str, Option<&ReplicaSpec>)> {
+            list.iter().map(|item| (&*item.name, Some(&item.spec)))
+        }
         RoleSpecs::default()
             .one("Database", self.spec.database.as_ref())
-            .named(
-                "Partition",
-                partitions.map(|partition| (&*partition.name, Some(&partition.spec))),
-            )
+            .named("Partition", named(&self.spec.partitions))
+            .named("Report", named(&self.spec.reports))
     }
     fn run_policy(&self) -> RunPolicy {
         self.spec.run_policy.clone()
@@ -61,7 +65,10 @@ impl TrainingJob for BatchJob {
         Vec::new()
     }
     fn example() -> Value {
-        json!({"dataset": "s3://data", "partitions": [{"name": "cpu", "cores": 4}, {"name": "gpu", "cores": 8, "replicas": 1}]})
+        json!({
+            "dataset": "s3://data", "reports": [{"name": "final", "cores": 1}],
+            "partitions": [{"name": "cpu", "cores": 4}, {"name": "gpu", "cores": 8, "replicas": 1}],
+        })
     }
 }
 
@@ -93,4 +100,5 @@ fn the_example_of_a_kind_is_completed() {
         job["spec"]["partitions"],
         json!([of("cpu", 4, 3), of("gpu", 8, 3)])
     );
+    assert_eq!(job["spec"]["reports"], json!([of("final", 1, 1)]));
 }

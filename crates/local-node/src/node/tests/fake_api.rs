@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::api::{ApiError, PodApi, PodRef, ServiceRef};
-use crate::env_values::ConfigRef;
+use crate::env_values::{ConfigData, ConfigEntries, ConfigRef};
 use crate::{LogLine, Node, NodeConfig, NodeEvent};
 use kube_follow::Event;
 
@@ -22,7 +22,7 @@ use kube_follow::Event;
 struct Objects {
     pods: BTreeMap<String, Pod>,
     services: Vec<ServiceRef>,
-    config_refs: BTreeMap<ConfigRef, BTreeMap<String, String>>,
+    config_refs: ConfigData,
     /// All reported phases, by pod name.
     phases: BTreeMap<String, Vec<String>>,
     nodes: Vec<NodeObject>,
@@ -114,7 +114,7 @@ impl Fake {
     }
 
     pub(super) fn config_map(&self, name: &str, key: &str, value: &str) {
-        let entries = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let entries = BTreeMap::from([(key.to_owned(), value.as_bytes().to_owned())]);
         self.objects
             .lock()
             .config_refs
@@ -258,11 +258,7 @@ impl PodApi for Fake {
         Ok(services.filter(|service| names.contains(&service.name)).collect())
     }
 
-    async fn contents(
-        &self,
-        _: &str,
-        store: &ConfigRef,
-    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+    async fn contents(&self, _: &str, store: &ConfigRef) -> Result<Option<ConfigEntries>, ApiError> {
         Ok(self.objects.lock().config_refs.get(store).cloned())
     }
 
