@@ -322,7 +322,7 @@ pub trait TrainingJob:
     ///
     /// /// No process can rejoin a collective; a monitor is independent of it.
     /// fn restart_scope(_: &Topology<'_>, role: &Role<'_>) -> Scope {
-    ///     match role.name() {
+    ///     match role.class() {
     ///         "Monitor" => Scope::Replica,
     ///         _ => Scope::Job,
     ///     }
@@ -337,8 +337,8 @@ pub trait TrainingJob:
     /// [`restart_scope`](Self::restart_scope). Default: `None`.
     ///
     /// Called only if the kind declares it by [`Framework::answers_failures`], and if no rule of the user's failure policy
-    /// matches. With a restart as the answer, the restart policy of the role has no effect. Restarts of replicas whose
-    /// [tolerance](Self::tolerance) is `Always` count against nothing.
+    /// matches. With a restart as the answer, the restart policy of the role has no effect. A replica whose
+    /// [tolerance](Self::tolerance) is `Always` restarts alone, and keeps the limit of that tolerance.
     ///
     /// ```
     /// use std::time::Duration;
@@ -367,7 +367,7 @@ pub trait TrainingJob:
     ///
     /// /// Workers register with the head.
     /// fn is_elastic(_: &Topology<'_>, role: &Role<'_>) -> bool {
-    ///     role.name() == "Worker"
+    ///     role.class() == "Worker"
     /// }
     /// ```
     fn is_elastic(&self, topology: &Topology<'_>, role: &Role<'_>) -> bool {
@@ -386,7 +386,7 @@ pub trait TrainingJob:
     /// use training_job::Role;
     ///
     /// fn retries(submitter_retries: Option<u32>, role: &Role<'_>) -> Option<u32> {
-    ///     match role.name() {
+    ///     match role.class() {
     ///         "Submitter" => Some(submitter_retries.unwrap_or(3)),
     ///         _ => None,
     ///     }
@@ -407,7 +407,7 @@ pub trait TrainingJob:
     /// use training_job::{FailureTolerance, Role};
     ///
     /// fn tolerance(role: &Role<'_>) -> FailureTolerance {
-    ///     match role.name() {
+    ///     match role.class() {
     ///         "Worker" => FailureTolerance::WhileOthersRemain,
     ///         "Notebook" => FailureTolerance::Always,
     ///         _ => FailureTolerance::None,
@@ -441,7 +441,7 @@ pub trait TrainingJob:
     ///
     /// /// The launcher starts its processes in the workers' pods.
     /// fn starts_after(_: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
-    ///     match role.name() {
+    ///     match role.class() {
     ///         "Launcher" => &["Worker"],
     ///         _ => &[],
     ///     }
@@ -507,7 +507,7 @@ pub trait TrainingJob:
     /// use training_job::Replica;
     ///
     /// fn is_dialed(replica: &Replica<'_>) -> bool {
-    ///     replica.role.name() == "Head"
+    ///     replica.role.class() == "Head"
     /// }
     /// ```
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
@@ -525,7 +525,7 @@ pub trait TrainingJob:
     /// use training_job::{Replica, Topology};
     ///
     /// fn customize(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
-    ///     if replica.role.name() == "Worker" {
+    ///     if replica.role.class() == "Worker" {
     ///         pod.termination_grace_period_seconds.get_or_insert(60);
     ///     }
     /// }

@@ -85,8 +85,8 @@ impl Restart {
         }
     }
 
-    /// Counts the restart against no limit but its own: after `in_an_hour` of them in an hour (1 to 100), the next one
-    /// fails the job, so that no loop is endless.
+    /// Counts the restart against no limit but this one: after `in_an_hour` uncounted restarts for failures of the same
+    /// role in an hour (1 to 100), the next one fails the job, so that no loop is endless.
     #[must_use]
     pub const fn uncounted(mut self, in_an_hour: u32) -> Self {
         self.uncounted = Some(match in_an_hour {

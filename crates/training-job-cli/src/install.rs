@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use training_job::admission;
-use training_job_program::{all_kinds_but, program};
+use training_job_program::{all_kinds_but, is_on_secrets, program};
 use training_job_review::report::note;
 use training_job_review::{Failure, Kind, help, write};
 
@@ -214,7 +214,8 @@ fn manifests(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str, image: &str) ->
 }
 
 /// Returns the roles and their bindings to the service account. The names of objects of the whole cluster contain the
-/// namespace, so that the permissions of another installation stay as they are.
+/// namespace, so that the permissions of another installation stay as they are. The right on Secrets has a role of its own,
+/// so that it can be left out, or bound in some namespaces only.
 fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], (namespace, account): (&str, &str)) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (name, lease) = (&program().name, &program().lease);
@@ -234,28 +235,27 @@ fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], (namespace, account): (&str, &
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease], "verbs": ["get", "update"]},
     ]);
-    vec![
-        object(
-            "ClusterRole",
-            json!({"name": of_cluster}),
-            json!({"rules": all.rules_of(kinds.iter().copied())}),
-        ),
-        object(
-            "ClusterRoleBinding",
-            json!({"name": of_cluster}),
-            json!({"roleRef": reference("ClusterRole", &of_cluster), "subjects": [account]}),
-        ),
-        object(
-            "Role",
-            json!({"name": election, "namespace": namespace}),
-            json!({"rules": leases}),
-        ),
-        object(
-            "RoleBinding",
-            json!({"name": election, "namespace": namespace}),
-            json!({"roleRef": reference("Role", &election), "subjects": [account]}),
-        ),
-    ]
+    let rules = all.rules_of(kinds.iter().copied());
+    let (of_secrets, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(is_on_secrets);
+    let with_binding = |prefix: &str, name: String, metadata: Value, rules: Value| {
+        let role = format!("{prefix}Role");
+        let bound = json!({"roleRef": reference(&role, &name), "subjects": [account]});
+        [
+            object(&role, metadata.clone(), json!({"rules": rules})),
+            object(&format!("{prefix}RoleBinding"), metadata, bound),
+        ]
+    };
+    let mut objects = Vec::new();
+    for (end, rules) in [("", rules), ("-secrets", of_secrets)] {
+        if !rules.is_empty() {
+            let name = format!("{of_cluster}{end}");
+            let metadata = json!({"name": name});
+            objects.extend(with_binding("Cluster", name, metadata, json!(rules)));
+        }
+    }
+    let metadata = json!({"name": election, "namespace": namespace});
+    objects.extend(with_binding("", election, metadata, leases));
+    objects
 }
 
 fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {
@@ -299,4 +299,28 @@ fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {
             },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use training_job_testbed::StepJob;
+
+    use super::*;
+
+    #[test]
+    fn the_right_on_secrets_has_a_role_of_its_own() {
+        let kinds = Kinds::default().kind::<StepJob>();
+        let objects = permissions(&kinds, &kinds.iter().collect::<Vec<_>>(), ("jobs", "operator"));
+        let of_secrets = |object: &&Value| object.to_string().contains("secrets");
+        let names = objects.iter().filter(of_secrets).map(|object| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            (
+                object["kind"].as_str().unwrap_or_default(),
+                name.ends_with("-jobs-secrets"),
+            )
+        });
+        let expected = [("ClusterRole", true), ("ClusterRoleBinding", true)];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+        assert_eq!(objects.len(), 6);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use training_job::Kind;
 use training_job::job::ObjectKind;
@@ -23,7 +23,8 @@ pub fn grant_command<'a>(namespace: &str, account: &str, kinds: impl IntoIterato
     )
 }
 
-/// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound.
+/// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound. That on Secrets, if a
+/// kind has some, is the last one.
 pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
     let rule = |group: &str, resources: Vec<String>, verbs: &[&str]| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
@@ -64,10 +65,21 @@ pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
             plurals.push(kind.plural.to_owned());
         }
     }
+    let secrets = ObjectKind::of::<Secret>();
+    let of_core = objects.get_mut(secrets.group);
+    let of_secrets =
+        of_core.and_then(|plurals| plurals.extract_if(.., |plural| plural == secrets.plural).next());
     let of_objects = objects.into_iter();
     rules.extend(of_objects.map(|(group, plurals)| rule(group, plurals, &OBJECT_VERBS)));
     rules.push(rule("", vec!["events".to_owned()], &["create", "patch"]));
+    rules.extend(of_secrets.map(|plural| rule(secrets.group, vec![plural], &OBJECT_VERBS)));
     rules
+}
+
+/// Returns true for the rule on Secrets.
+pub fn is_on_secrets(rule: &PolicyRule) -> bool {
+    let secrets = ObjectKind::of::<Secret>().plural;
+    rule.resources.as_deref().is_some_and(|all| all == [secrets])
 }
 
 /// Returns true if the operator deletes jobs of this kind some time after their end.
