@@ -5,8 +5,6 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::topology::Role;
-
 /// A namespaced type of object that an API server stores, such as ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -118,9 +116,9 @@ impl MountDefinition {
         format!("{job}-{}", self.name)
     }
 
-    /// Returns true if the replicas of `role` mount it.
-    pub(crate) fn is_in(&self, role: &Role<'_>) -> bool {
-        self.roles.is_empty() || self.roles.contains(&role.class())
+    /// Returns true if the replicas of roles of this class mount it.
+    pub(crate) fn is_in(&self, class: &str) -> bool {
+        self.roles.is_empty() || self.roles.contains(&class)
     }
 }
 

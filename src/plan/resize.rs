@@ -43,7 +43,7 @@ fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
     before.shared_texts = SharedTexts::default();
     let is_gone = |name: &&String| !job.topology.roles.iter().any(|role| role.name() == *name);
     for name in old.keys().filter(is_gone) {
-        // It is not recorded of which class a role was that users name.
+        // The class of a role that users name is not recorded.
         let definitions = job.job.framework().roles.iter();
         let classes = definitions.filter(|d| d.source.is_open() || d.name == name);
         let gone = classes.map(|definition| role_without_spec(&*job.job, definition, name));

@@ -12,7 +12,7 @@ use crate::validate::ValidJob;
 /// something else at that path keeps it.
 pub(super) fn add(job: &ValidJob<'_>, role: &Role<'_>, spec: &mut PodSpec) {
     let (framework, main) = (job.job.framework(), role.container);
-    for (kind, mount) in mounted(framework).filter(|(_, mount)| mount.is_in(role)) {
+    for (kind, mount) in mounted(framework).filter(|(_, mount)| mount.is_in(role.class())) {
         let volume_name = format!("job-{}", mount.name);
         let mut is_used = false;
         for (n, container) in spec.containers.iter_mut().enumerate() {

@@ -85,7 +85,7 @@ fn check_mounts(
         let Some(mount) = definition.mount else { continue };
         let name = mount.object_name(topology.job);
         let mut roles = topology.roles.iter().filter(|role| role.replicas > 0);
-        if roles.any(|role| mount.is_in(role)) && !known.contains(&(definition.kind, name.clone())) {
+        if roles.any(|role| mount.is_in(role.class())) && !known.contains(&(definition.kind, name.clone())) {
             errors.push(
                 "spec",
                 format!("pods of the job mount {} {name:?}, which does not exist", definition.kind.kind),

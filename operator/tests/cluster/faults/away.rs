@@ -19,7 +19,7 @@ const JOBS: usize = 100;
 /// Attempts that the operator makes at least while the test watches. Their number is the length of the absence.
 const ATTEMPTS: usize = 8;
 
-/// How the line begins that says that the server is away.
+/// The beginning of the line that says that the server is away.
 const AWAY: &str = "the API server is away";
 
 /// Warnings in a whole absence.
