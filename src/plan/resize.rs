@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::{ConditionType, JobStatus, MAX_REPLICAS};
+use crate::api::{ConditionType, JobStatus, MAX_REPLICAS, Recovery};
 use crate::job::{Replica, Role, SharedTexts, Topology};
 use crate::validate::{ValidJob, role_without_spec};
 
@@ -69,11 +69,12 @@ fn depends_on(job: &ValidJob<'_>, old: &Sizes) -> bool {
 }
 
 /// Returns a change for which all pods restart if they may have been created for other numbers than the spec has now,
-/// because the spec was edited before the first status was stored.
+/// because the spec was edited before the first status was stored, other than that of an invalid spec.
 pub(super) fn early_change(job: &ValidJob<'_>, stored: &JobStatus) -> Option<String> {
     let generation = job.job.meta().generation;
     let other = |(name, size): (String, i32)| (name, size.saturating_add(1));
-    let may_differ = *stored == JobStatus::default()
+    let has_started = stored.start_time.is_some() || stored.recovery != Recovery::default();
+    let may_differ = !has_started
         && generation.is_some_and(|generation| generation > 1)
         && depends_on(job, &job.topology.sizes().into_iter().map(other).collect());
     may_differ.then(|| "an edit at its start".to_owned())

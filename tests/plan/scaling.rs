@@ -92,6 +92,19 @@ fn a_job_that_is_edited_before_its_first_status_is_stored_restarts() {
 }
 
 #[test]
+fn a_job_that_is_mended_before_its_start_is_stored_restarts() {
+    let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
+    w.reconcile();
+    w.edit(|job| job.status = None);
+    w.restart_operator().scale("Worker", -1);
+    w.edit(|job| job.metadata.generation = Some(2));
+    assert_eq!(w.reconcile_once().state(), "Failed");
+    w.scale("Worker", 1);
+    w.edit(|job| job.metadata.generation = Some(3));
+    assert_eq!(w.reconcile().state(), "Created Restarting");
+}
+
+#[test]
 fn a_suspended_or_finished_job_is_resized_without_a_restart() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "").started();
     w.suspend(true).reconcile().finish_deletions().reconcile();
