@@ -1,21 +1,50 @@
 //! The rules of a job whose steps run one after the other, and whose kind answers failures itself.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::sync::Arc;
 
-use serde_json::Value;
-use training_job::Settings;
+use serde_json::{Value, json};
+use training_job::{Settings, TrainingJob};
 use training_job_review::check::Job;
 use training_job_review::explain::explain;
 use training_job_review::new_job::{self, JobArgs};
 use training_job_review::{Kind, Kinds};
-use training_job_testbed::StepJob;
+use training_job_testbed::{RETRIES, StepJob, ToyJob};
+
+fn explained<J: TrainingJob>(job: &Value, settings: &Settings) -> String {
+    let job = Job::stored(Arc::new(Kind::of::<J>()), job, "job.yaml".to_owned()).unwrap();
+    explain(&job, settings).unwrap().text()
+}
+
+/// Returns the table of events.
+fn events<J: TrainingJob>(job: &Value) -> String {
+    let text = explained::<J>(job, &Settings::default());
+    text.split("\n\n").last().unwrap().to_owned()
+}
+
+/// A limit of any size is found in the time of a small one.
+#[test]
+fn the_limit_of_a_million_restarts_is_explained() {
+    let worker = json!({"restartPolicy": "OnFailure", "template": {"spec": {"containers": [{"name": "toy", "image": "x"}]}}});
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "annotations": {RETRIES: "1000000"}},
+        "spec": {"replicaSpecs": {"Worker": worker}},
+    });
+    insta::assert_snapshot!(events::<ToyJob>(&job), @r"
+    ROLE    EVENT                                                CONSEQUENCE
+    worker  any exit code except 0                               only the container restarts up to 1000000 times; after that, the job fails
+    worker  evicted by the kubelet                               only the replica restarts up to 1000000 times; after that, the job fails
+    worker  pod deleted, drained or preempted, or its node lost  the replica gets a new pod, without limit
+    ");
+}
 
 #[test]
 fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
     let job = include_str!("../../../tests/contract/steps/jobs/good.yaml");
     let job: Value = serde_saphyr::from_str(job).unwrap();
-    let job = Job::stored(Arc::new(Kind::of::<StepJob>()), &job, "job.yaml".to_owned()).unwrap();
-    let explained = explain(&job, &Settings::default()).unwrap().text();
+    let explained = explained::<StepJob>(&job, &Settings::default());
     insta::assert_snapshot!(explained, @r#"
     StepJob job
 

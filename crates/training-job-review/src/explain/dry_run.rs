@@ -405,7 +405,8 @@ impl<'a> DryRun<'a> {
             let mut run = self.clone();
             run.status.restart_count = used;
             run.status.recovery.retries.insert(role.to_owned(), used);
-            let recent = usize::try_from(used).unwrap_or_default();
+            // Limits of restarts within a time are at most this. Longer lists only make the status slow to read.
+            let recent = usize::try_from(used.min(MAX_RESTARTS_IN_WINDOW)).unwrap_or_default();
             run.status.recovery.restarted = vec![Time(run.now); recent];
             let times = vec![Time(run.now); recent];
             run.status.recovery.uncounted.insert(role.to_owned(), times);
