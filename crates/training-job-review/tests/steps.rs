@@ -10,7 +10,7 @@ use training_job_review::check::Job;
 use training_job_review::explain::explain;
 use training_job_review::new_job::{self, JobArgs};
 use training_job_review::{Kind, Kinds};
-use training_job_testbed::{RETRIES, StepJob, ToyJob};
+use training_job_testbed::{ListJob, RETRIES, StepJob, ToyJob};
 
 fn explained<J: TrainingJob>(job: &Value, settings: &Settings) -> String {
     let job = Job::stored(Arc::new(Kind::of::<J>()), job, "job.yaml".to_owned()).unwrap();
@@ -37,6 +37,28 @@ fn the_limit_of_a_million_restarts_is_explained() {
     worker  any exit code except 0                               only the container restarts up to 1000000 times; after that, the job fails
     worker  evicted by the kubelet                               only the replica restarts up to 1000000 times; after that, the job fails
     worker  pod deleted, drained or preempted, or its node lost  the replica gets a new pod, without limit
+    ");
+}
+
+/// A replica whose failures are always tolerated has restarts of its own, as many as the backoff limit.
+#[test]
+fn the_limit_of_a_tolerated_replica_is_explained() {
+    let member = |role: &str, replicas: u32, policy: &str| {
+        let template = json!({"spec": {"containers": [{"name": "main", "image": "x"}]}});
+        json!({"memberType": role, "replicas": replicas, "restartPolicy": policy, "template": template})
+    };
+    let members = [member("WORKER", 2, "Never"), member("NOTEBOOK", 1, "ExitCode")];
+    let job = json!({
+        "apiVersion": "example.com/v1", "kind": "ListJob", "metadata": {"name": "job"},
+        "spec": {"members": members, "detached": true, "backoffLimit": 2},
+    });
+    insta::assert_snapshot!(events::<ListJob>(&job), @r"
+    ROLE      EVENT                                                CONSEQUENCE
+    worker    any exit code except 0                               the job fails
+    worker    evicted by the kubelet                               only the replica restarts up to 2 times; after that, the job fails
+    any role  pod deleted, drained or preempted, or its node lost  the replica gets a new pod, without limit
+    notebook  any exit code except 0                               none: the job keeps running
+    notebook  evicted by the kubelet                               only the replica restarts up to 2 times; after that, the replica stays failed, and the job keeps running
     ");
 }
 

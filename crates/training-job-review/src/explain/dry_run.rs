@@ -1,33 +1,30 @@
 //! Simulates a job's timeline by running the operator's planner on a simulated cluster.
 
+mod consequence;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
-use training_job::api::{
-    ConditionStatus, ConditionType, JobCondition, JobStatus, MAX_RESTARTS_IN_WINDOW, labels,
-};
-use training_job::plan::observed::{ContainerRecord, Disruption, Observed, Phase, PodRecord, Termination};
+use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
+use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
-use training_job::validate::{Policy, other_manager, validate_any};
+use training_job::validate::{other_manager, validate_any};
 use training_job::{
     Cause, FieldErrors, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
 };
 
 use super::success::{Replicas, SuccessCondition};
-use super::timeline::{Consequence, FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
+use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
 
 /// The exit code of a container that was killed.
 const KILLED: i32 = 137;
-
-/// The time in which uncounted restarts are limited.
-const SECONDS_IN_AN_HOUR: i32 = 3600;
 
 /// The kubelet's reason for a failed container.
 const ERROR: &str = "Error";
@@ -90,10 +87,9 @@ pub(crate) fn timeline(
             let answers = job.framework().answers_failures;
             (facts, answers.then(|| job.on_failure(&valid.topology, &failure)))
         };
-        let retries = (role.name(), job.retries(role));
         let runs = |stage: &&DryRun<'_>| stage.observed.pods.contains_key(&pods[0]);
         let stage = stages.iter().find(runs).unwrap_or(run);
-        let consequence = |incident| stage.consequence(incident, &pods[0], retries, &valid.policy);
+        let consequence = |incident| stage.consequence(incident, role, &valid);
         let mut by_facts = Vec::new();
         let mut incidents = Vec::new();
         for code in Incident::EXIT_CODES {
@@ -389,111 +385,6 @@ impl<'a> DryRun<'a> {
                 pod.ready = true;
                 pod.containers = containers.collect();
             });
-        }
-    }
-
-    /// Returns the consequence of an incident in a pod: whether it ends the job, and after how many restarts. `retries` is
-    /// the name of the pod's role, and the limit of its own restarts.
-    fn consequence(
-        &self,
-        incident: Incident,
-        pod: &str,
-        (role, retries): (&str, Option<u32>),
-        policy: &Policy,
-    ) -> Result<Consequence, FieldErrors> {
-        let fails_at = |used: i32| -> Result<bool, FieldErrors> {
-            let mut run = self.clone();
-            run.status.restart_count = used;
-            run.status.recovery.retries.insert(role.to_owned(), used);
-            // Limits of restarts within a time are at most this. Longer lists only make the status slow to read.
-            let recent = usize::try_from(used.min(MAX_RESTARTS_IN_WINDOW)).unwrap_or_default();
-            run.status.recovery.restarted = vec![Time(run.now); recent];
-            let times = vec![Time(run.now); recent];
-            run.status.recovery.uncounted.insert(role.to_owned(), times);
-            run.apply_incident(incident, pod);
-            run.step()?;
-            Ok(run.status.is(ConditionType::Failed))
-        };
-        let mut run = self.clone();
-        run.apply_incident(incident, pod);
-        let before = run.status.clone();
-        run.step()?;
-        let after = &run.status;
-        if after.is(ConditionType::Failed) {
-            return Ok(Consequence::Fails);
-        }
-        let (old, new) = (&before.recovery, &after.recovery);
-        let is_own = new.retries != old.retries;
-        let is_uncounted = new.uncounted != old.uncounted;
-        let restarted = new
-            .roles
-            .iter()
-            .filter(|(role, count)| old.roles.get(*role) != Some(count));
-        let restarted: Vec<_> = restarted.map(|(role, _)| role.to_lowercase()).collect();
-        let scope = if new.job > old.job {
-            "the whole job".to_owned()
-        } else if let [others @ .., last] = &restarted[..]
-            && !others.is_empty()
-        {
-            format!("the group of {} and {last}", others.join(", "))
-        } else if new.roles != old.roles {
-            "the whole role".to_owned()
-        } else if new.replicas != old.replicas {
-            "only the replica".to_owned()
-        } else if is_own || after.restart_count > before.restart_count {
-            "only the container".to_owned()
-        } else if run.created.len() > self.created.len() {
-            return Ok(Consequence::Replaced);
-        } else {
-            return Ok(Consequence::RunsOn);
-        };
-        // More restarts never turn a final failure into a restart. Therefore the first final one is found by
-        // bisection.
-        let limits = match is_own {
-            true => [retries.and_then(|limit| i32::try_from(limit).ok()), None],
-            false if is_uncounted => [Some(MAX_RESTARTS_IN_WINDOW), None],
-            false => [policy.backoff_limit, policy.failure.max_restarts],
-        };
-        let limit = limits.into_iter().flatten().min();
-        let times = match limit {
-            Some(limit) if fails_at(limit)? => {
-                let (mut good, mut bad) = (0, limit);
-                while bad - good > 1 {
-                    let middle = good + (bad - good) / 2;
-                    if fails_at(middle)? {
-                        bad = middle
-                    } else {
-                        good = middle
-                    }
-                }
-                Some(bad)
-            }
-            _ => None,
-        };
-        let within = match is_uncounted {
-            true => Some(SECONDS_IN_AN_HOUR),
-            false => policy
-                .failure
-                .window_seconds
-                .filter(|_| !is_own && limit != policy.backoff_limit),
-        };
-        Ok(Consequence::Restarts { scope, times, within })
-    }
-
-    fn apply_incident(&mut self, incident: Incident, pod: &str) {
-        match incident {
-            Incident::Exit(code) => self.end_container(pod, code, ERROR),
-            Incident::OutOfMemory => self.end_container(pod, KILLED, "OOMKilled"),
-            Incident::Evicted => self.change_pod(pod, |pod| {
-                pod.phase = Phase::Failed;
-                pod.disrupted = true;
-                pod.disruption = Some(Box::new(Disruption {
-                    reason: "TerminationByKubelet".to_owned(),
-                    ..Disruption::default()
-                }));
-                pod.reason = Some("Evicted".to_owned());
-            }),
-            Incident::Deleted => drop(self.observed.pods.remove(pod)),
         }
     }
 

@@ -106,16 +106,25 @@ pub(crate) enum Incident {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {
     Fails,
-    /// `scope` restarts. The job fails at the next such event after `times` restarts, or never if `times` is unset.
+    /// `scope` restarts, up to the limit, if there is one.
     Restarts {
         scope: String,
-        times: Option<i32>,
-        /// If set, only restarts within this number of seconds count.
-        within: Option<i32>,
+        limit: Option<Limit>,
     },
     /// The replica gets a new pod, which does not count as a restart.
     Replaced,
     RunsOn,
+}
+
+/// The end of repeated restarts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Limit {
+    /// The number of restarts, at least 1.
+    pub(super) times: i32,
+    /// If set, only restarts within this number of seconds count.
+    pub(super) within: Option<i32>,
+    /// The consequence of the next such event.
+    pub(super) then: &'static str,
 }
 
 impl Incident {
@@ -200,20 +209,18 @@ impl Consequence {
             Self::Fails => "the job fails".to_owned(),
             Self::Replaced => "the replica gets a new pod, without limit".to_owned(),
             Self::RunsOn => "none: the job keeps running".to_owned(),
-            Self::Restarts {
-                scope, times: None, ..
-            } => format!("{scope} restarts without limit"),
+            Self::Restarts { scope, limit: None } => format!("{scope} restarts without limit"),
             Self::Restarts {
                 scope,
-                times: Some(times),
-                within,
+                limit: Some(Limit { times, within, then }),
             } => {
                 let within = within.map(|seconds| format!(" within {seconds} s"));
                 let within = within.unwrap_or_default();
-                match times {
-                    1 => format!("{scope} restarts once{within}; after that, the job fails"),
-                    _ => format!("{scope} restarts up to {times} times{within}; after that, the job fails"),
-                }
+                let times = match times {
+                    1 => "once".to_owned(),
+                    _ => format!("up to {times} times"),
+                };
+                format!("{scope} restarts {times}{within}; after that, {then}")
             }
         }
     }

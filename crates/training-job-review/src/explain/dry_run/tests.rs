@@ -83,9 +83,8 @@ fn compare_code<J: TrainingJob>(object: &Value, code: i32) {
     run.run_until_idle().unwrap();
     let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
     for (role, found) in roles.zip(&timeline.roles) {
-        let (incident, pod) = (Incident::Exit(code), role.pod_name(0));
-        let retries = (role.name(), valid.job.retries(role));
-        let planned = run.consequence(incident, &pod, retries, &valid.policy).unwrap();
+        let incident = Incident::Exit(code);
+        let planned = run.consequence(incident, role, &valid).unwrap();
         let mut listed = found.incidents.iter();
         let listed = listed.find(|(listed, _)| *listed == incident).unwrap();
         assert_eq!(listed.1, planned, "{} {code} {object}", found.name);
