@@ -73,7 +73,7 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
     Start: a Secret, then 3 services, then 7 pods in this order: job-controller-0, job-cpu-0, job-cpu-1, job-prepare-0, job-train-0, job-train-1, job-report-0.
     Order: cpu starts when all pods of controller are ready; prepare starts when all pods of controller are ready; train starts when all pods of controller are ready and prepare has succeeded; report starts when all pods of controller are ready and train has succeeded.
     Success: when report-0 has ended with exit code 0, regardless of the others.
-    End: running pods keep running, without their services; finished pods are kept, with their logs.
+    End: running pods are deleted with their services; finished pods are kept, with their logs.
 
     Events of a replica, and their consequences:
 

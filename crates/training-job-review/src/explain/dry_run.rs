@@ -252,6 +252,8 @@ impl<'a> DryRun<'a> {
     fn final_state(&self, time_to_live: Option<i64>) -> Result<FinalState, FieldErrors> {
         let left = |phase| -> Result<Remaining, FieldErrors> {
             let mut run = self.clone();
+            // The container of a pod of an earlier step has ended. As a running pod, it would be one whose sidecars run.
+            run.observed.pods.retain(|_, pod| pod.phase == Phase::Running);
             let names: Vec<String> = run.observed.pods.keys().cloned().collect();
             for name in &names {
                 run.change_pod(name, |pod| pod.phase = phase);
