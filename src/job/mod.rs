@@ -280,7 +280,7 @@ pub trait TrainingJob:
 
     /// Describes in a sentence when the job succeeds, for a kind whose [`outcome`](Self::outcome) depends on more than
     /// the exit codes of its replicas, such as `when the last of its steps has succeeded.` Default: `None`, and `explain`
-    /// finds the rule by letting replicas end with 0.
+    /// finds the rule by letting replicas end with 0, as it does for a job with a success policy.
     fn describe_success(&self) -> Option<String> {
         None
     }

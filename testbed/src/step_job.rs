@@ -180,6 +180,10 @@ impl TrainingJob for StepJob {
         replicas.decided_by(&["Step"])
     }
 
+    fn describe_success(&self) -> Option<String> {
+        Some("when all steps have succeeded.".to_owned())
+    }
+
     /// The key that all processes share, the settings of the team as they are at the start, and the volume of the database.
     fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
         let claim = json!({"spec": {

@@ -65,14 +65,13 @@ fn the_limit_of_a_tolerated_replica_is_explained() {
 #[test]
 fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
     let job = include_str!("../../../tests/contract/steps/jobs/good.yaml");
-    let job: Value = serde_saphyr::from_str(job).unwrap();
-    let explained = explained::<StepJob>(&job, &Settings::default());
-    insta::assert_snapshot!(explained, @r#"
+    let mut job: Value = serde_saphyr::from_str(job).unwrap();
+    insta::assert_snapshot!(explained::<StepJob>(&job, &Settings::default()), @r#"
     StepJob job
 
     Start: a Secret, then 3 services, then 7 pods in this order: job-controller-0, job-cpu-0, job-cpu-1, job-prepare-0, job-train-0, job-train-1, job-report-0.
     Order: cpu starts when all pods of controller are ready; prepare starts when all pods of controller are ready; train starts when all pods of controller are ready and prepare has succeeded; report starts when all pods of controller are ready and train has succeeded.
-    Success: when report-0 has ended with exit code 0, regardless of the others.
+    Success: when all steps have succeeded.
     End: running pods are deleted with their services; finished pods are kept, with their logs.
 
     Events of a replica, and their consequences:
@@ -86,6 +85,11 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
     train            exit code 76                                           the group of controller, cpu and train restarts without limit
     report           exit code 76                                           the group of controller, cpu and report restarts without limit
     "#);
+    // A policy replaces the rule of the kind.
+    job["spec"]["runPolicy"] = json!({"successPolicy": {"operator": "All", "roles": ["prepare"]}});
+    let text = explained::<StepJob>(&job, &Settings::default());
+    let success = text.lines().find(|line| line.starts_with("Success")).unwrap();
+    insta::assert_snapshot!(success, @"Success: when prepare-0 has ended with exit code 0, regardless of the others.");
 }
 
 /// The template and the numbers of replicas are in the fields that the kind names.

@@ -145,7 +145,10 @@ pub(crate) fn timeline(
         queue: labels::queue(job.meta()).map(str::to_owned),
         start_order,
         created: run.created.clone(),
-        described_success: job.describe_success(),
+        described_success: match policy.success {
+            Some(_) => None,
+            None => job.describe_success(),
+        },
         success,
         roles,
         deadline,
