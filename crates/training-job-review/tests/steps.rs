@@ -10,7 +10,12 @@ use training_job_review::check::Job;
 use training_job_review::explain::explain;
 use training_job_review::new_job::{self, JobArgs};
 use training_job_review::{Kind, Kinds};
-use training_job_testbed::{ListJob, RETRIES, StepJob, ToyJob};
+use training_job_testbed::{GroupJob, ListJob, RETRIES, StepJob, ToyJob};
+
+/// Returns the first job of a file.
+fn first(jobs: &str) -> Value {
+    serde_saphyr::from_str(jobs.split("---").next().unwrap()).unwrap()
+}
 
 fn explained<J: TrainingJob>(job: &Value, settings: &Settings) -> String {
     let job = Job::stored(Arc::new(Kind::of::<J>()), job, "job.yaml".to_owned()).unwrap();
@@ -62,11 +67,35 @@ fn the_limit_of_a_tolerated_replica_is_explained() {
     ");
 }
 
+/// Exit code 0 is a failure of a replica that is always replaced.
+#[test]
+fn the_end_of_a_server_is_explained() {
+    let mut job = first(include_str!("../../../tests/contract/groups/jobs/good.yaml"));
+    job["spec"]["runPolicy"] = json!({"backoffLimit": 3});
+    insta::assert_snapshot!(explained::<GroupJob>(&job, &Settings::default()), @r"
+    GroupJob two-groups
+
+    Start: a ConfigMap, then 5 services, then 5 pods in this order: two-groups-head-0, two-groups-small-0, two-groups-small-1, two-groups-gpu-large-0, two-groups-submitter-0.
+    Order: submitter starts when all pods of head and small and gpu-large are ready.
+    Success: when submitter-0 has ended with exit code 0, regardless of the others.
+    End: running pods are deleted with their services; finished pods are kept, with their logs. A pod whose container its kubelet restarts still runs at the limit of restarts: it is deleted with its log, whose end is in status.failure.
+
+    Events of a replica, and their consequences:
+
+    ROLE              EVENT                                                CONSEQUENCE
+    head              any exit code; evicted by the kubelet                only the replica restarts up to 3 times; after that, the job fails
+    any role          pod deleted, drained or preempted, or its node lost  the replica gets a new pod, without limit
+    small, gpu-large  any exit code except 0                               only the container restarts up to 2 times; after that, the job fails
+    small, gpu-large  evicted by the kubelet                               only the replica restarts up to 3 times; after that, the job fails
+    submitter         any exit code except 0                               only the container restarts once; after that, the job fails
+    submitter         evicted by the kubelet                               only the replica restarts once; after that, the job fails
+    ");
+}
+
 #[test]
 fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
-    let job = include_str!("../../../tests/contract/steps/jobs/good.yaml");
-    let mut job: Value = serde_saphyr::from_str(job).unwrap();
-    insta::assert_snapshot!(explained::<StepJob>(&job, &Settings::default()), @r#"
+    let mut job = first(include_str!("../../../tests/contract/steps/jobs/good.yaml"));
+    insta::assert_snapshot!(explained::<StepJob>(&job, &Settings::default()), @r"
     StepJob job
 
     Start: a Secret, then 3 services, then 7 pods in this order: job-controller-0, job-cpu-0, job-cpu-1, job-prepare-0, job-train-0, job-train-1, job-report-0.
@@ -76,15 +105,16 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
 
     Events of a replica, and their consequences:
 
-    ROLE             EVENT                                                  CONSEQUENCE
-    any role         exit codes 1–74, 77 and above; evicted by the kubelet  only the replica restarts without limit
-    any role         exit code 75                                           only the replica restarts up to 2 times within 3600 s; after that, the job fails
-    controller, cpu  exit code 76                                           the group of controller and cpu restarts without limit
-    any role         pod deleted, drained or preempted, or its node lost    the replica gets a new pod, without limit
-    prepare          exit code 76                                           the group of controller, cpu and prepare restarts without limit
-    train            exit code 76                                           the group of controller, cpu and train restarts without limit
-    report           exit code 76                                           the group of controller, cpu and report restarts without limit
-    "#);
+    ROLE                    EVENT                                                  CONSEQUENCE
+    controller, cpu         exit codes 0–74, 77 and above; evicted by the kubelet  only the replica restarts without limit
+    any role                exit code 75                                           only the replica restarts up to 2 times within 3600 s; after that, the job fails
+    controller, cpu         exit code 76                                           the group of controller and cpu restarts without limit
+    any role                pod deleted, drained or preempted, or its node lost    the replica gets a new pod, without limit
+    prepare, train, report  exit codes 1–74, 77 and above; evicted by the kubelet  only the replica restarts without limit
+    prepare                 exit code 76                                           the group of controller, cpu and prepare restarts without limit
+    train                   exit code 76                                           the group of controller, cpu and train restarts without limit
+    report                  exit code 76                                           the group of controller, cpu and report restarts without limit
+    ");
     // A policy replaces the rule of the kind.
     job["spec"]["runPolicy"] = json!({"successPolicy": {"operator": "All", "roles": ["prepare"]}});
     let text = explained::<StepJob>(&job, &Settings::default());

@@ -82,7 +82,7 @@ pub(crate) fn timeline(
         let facts = |code| {
             let is_named = rules.iter().map(|codes| codes.values.contains(&code));
             let mut facts: Vec<bool> = is_named.collect();
-            facts.push(job.is_retryable(role, code, ERROR));
+            facts.extend([job.is_retryable(role, code, ERROR), code == 0]);
             let failure = ReplicaFailure::new(role, 0, Cause::Exited(code), ERROR);
             let answers = job.framework().answers_failures;
             (facts, answers.then(|| job.on_failure(&valid.topology, &failure)))
@@ -92,7 +92,9 @@ pub(crate) fn timeline(
         let consequence = |incident| stage.consequence(incident, role, &valid);
         let mut by_facts = Vec::new();
         let mut incidents = Vec::new();
-        for code in Incident::EXIT_CODES {
+        // Exit code 0 is a failure of a role that is always replaced, and otherwise the success of the replica.
+        let is_failure = |code: &i32| *code != 0 || role.definition.always_replaced;
+        for code in Incident::EXIT_CODES.filter(is_failure) {
             let facts = facts(code);
             let known = by_facts.iter().position(|(known, _)| *known == facts);
             let known = match known {

@@ -128,8 +128,8 @@ pub(super) struct Limit {
 }
 
 impl Incident {
-    /// The exit codes of a failed container. A status has one byte for them.
-    pub(super) const EXIT_CODES: RangeInclusive<i32> = 1..=255;
+    /// The exit codes of a container. A status has one byte for them.
+    pub(super) const EXIT_CODES: RangeInclusive<i32> = 0..=255;
 
     /// Describes incidents of the same consequence as text.
     pub(super) fn describe_all(incidents: &[Self]) -> String {
@@ -161,7 +161,8 @@ fn describe_codes(codes: &[i32]) -> String {
     let runs = codes.chunk_by(|a, b| a + 1 == *b).map(run);
     match codes {
         [only] => format!("exit code {only}"),
-        _ if codes.len() == Incident::EXIT_CODES.count() => "any exit code except 0".to_owned(),
+        [0, ..] if codes.len() == Incident::EXIT_CODES.count() => "any exit code".to_owned(),
+        [1, ..] if codes.len() == Incident::EXIT_CODES.count() - 1 => "any exit code except 0".to_owned(),
         _ => format!("exit codes {}", runs.collect::<Vec<_>>().join(", ")),
     }
 }

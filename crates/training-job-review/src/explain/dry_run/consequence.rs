@@ -131,6 +131,7 @@ impl DryRun<'_> {
 
     fn apply_incident(&mut self, incident: Incident, pod: &str) {
         match incident {
+            Incident::Exit(0) => self.end_container(pod, 0, "Completed"),
             Incident::Exit(code) => self.end_container(pod, code, ERROR),
             Incident::OutOfMemory => self.end_container(pod, KILLED, "OOMKilled"),
             Incident::Evicted => self.change_pod(pod, |pod| {
