@@ -76,7 +76,7 @@ fn the_end_of_a_server_is_explained() {
     GroupJob two-groups
 
     Start: a ConfigMap, then 5 services, then 5 pods in this order: two-groups-head-0, two-groups-small-0, two-groups-small-1, two-groups-gpu-large-0, two-groups-submitter-0.
-    Order: submitter starts when all pods of head and small and gpu-large are ready.
+    Order: submitter starts when all pods of head, small and gpu-large are ready.
     Success: when submitter-0 has ended with exit code 0, regardless of the others.
     End: running pods are deleted with their services; finished pods are kept, with their logs. A pod whose container its kubelet restarts still runs at the limit of restarts: it is deleted with its log, whose end is in status.failure.
 
@@ -107,7 +107,7 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
 
     ROLE                    EVENT                                                  CONSEQUENCE
     controller, cpu         exit codes 0–74, 77 and above; evicted by the kubelet  only the replica restarts without limit
-    any role                exit code 75                                           only the replica restarts up to 2 times within 3600 s; after that, the job fails
+    any role                exit code 75                                           only the replica restarts 30 s after the failure, up to 2 times within an hour; after that, the job fails
     controller, cpu         exit code 76                                           the group of controller and cpu restarts without limit
     any role                pod deleted, drained or preempted, or its node lost    the replica gets a new pod, without limit
     prepare, train, report  exit codes 1–74, 77 and above; evicted by the kubelet  only the replica restarts without limit

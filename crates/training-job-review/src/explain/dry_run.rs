@@ -18,7 +18,7 @@ use training_job::{
 };
 
 use super::success::{Replicas, SuccessCondition};
-use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
+use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline, listed};
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
@@ -178,10 +178,10 @@ fn start_order(job: &ValidJob<'_>) -> Vec<String> {
             let slugs: Vec<&str> = of_state.map(|(first, _)| &*first.slug).collect();
             (!slugs.is_empty()).then_some(slugs)
         };
-        let pods = |slugs: Vec<&str>, state| format!("all pods of {} {state}", slugs.join(" and "));
+        let pods = |slugs: Vec<&str>, state| format!("all pods of {} {state}", listed(&slugs));
         let succeeded = |slugs: Vec<&str>| {
             let have = if slugs.len() == 1 { "has" } else { "have" };
-            format!("{} {have} succeeded", slugs.join(" and "))
+            format!("{} {have} succeeded", listed(&slugs))
         };
         let parts = [
             of(StartCondition::Running).map(|slugs| pods(slugs, "run")),

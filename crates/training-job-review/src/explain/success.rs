@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::timeline::listed;
+
 /// A set of replicas, each as its role's position and its index.
 pub(super) type Replicas = BTreeSet<(usize, usize)>;
 
@@ -101,7 +103,7 @@ impl SuccessCondition {
                 .iter()
                 .map(|part| part.describe(&names[part.role]))
                 .collect();
-            format!("{} {}", parts.join(" and "), if is_one { "has" } else { "have" })
+            format!("{} {}", listed(&parts), if is_one { "has" } else { "have" })
         });
         let conditions: Vec<_> = conditions.collect();
         let named: BTreeSet<_> = self.any_of.iter().flatten().map(|part| part.role).collect();

@@ -8,6 +8,9 @@ use training_job::plan::ChildKind;
 
 use super::success::SuccessCondition;
 
+/// The time in which uncounted restarts are limited.
+pub(super) const SECONDS_IN_AN_HOUR: i32 = 3600;
+
 /// The operator's actions during a job, as found by a dry run.
 pub(crate) struct JobTimeline {
     /// The field that names a controller other than this operator, and that name.
@@ -109,6 +112,8 @@ pub(super) enum Consequence {
     /// `scope` restarts, up to the limit, if there is one.
     Restarts {
         scope: String,
+        /// Seconds between the failure and the restart, if the kind declares a pause.
+        pause: Option<i64>,
         limit: Option<Limit>,
     },
     /// The replica gets a new pod, which does not count as a restart.
@@ -210,19 +215,37 @@ impl Consequence {
             Self::Fails => "the job fails".to_owned(),
             Self::Replaced => "the replica gets a new pod, without limit".to_owned(),
             Self::RunsOn => "none: the job keeps running".to_owned(),
-            Self::Restarts { scope, limit: None } => format!("{scope} restarts without limit"),
-            Self::Restarts {
-                scope,
-                limit: Some(Limit { times, within, then }),
-            } => {
-                let within = within.map(|seconds| format!(" within {seconds} s"));
-                let within = within.unwrap_or_default();
-                let times = match times {
-                    1 => "once".to_owned(),
-                    _ => format!("up to {times} times"),
-                };
-                format!("{scope} restarts {times}{within}; after that, {then}")
+            Self::Restarts { scope, pause, limit } => {
+                let pause = pause.map(|seconds| format!(" {seconds} s after the failure,"));
+                let pause = pause.unwrap_or_default();
+                let limit = limit.as_ref().map(Limit::describe);
+                let limit = limit.unwrap_or_else(|| "without limit".to_owned());
+                format!("{scope} restarts{pause} {limit}")
             }
         }
+    }
+}
+
+impl Limit {
+    fn describe(&self) -> String {
+        let within = match self.within {
+            None => String::new(),
+            Some(SECONDS_IN_AN_HOUR) => " within an hour".to_owned(),
+            Some(seconds) => format!(" within {seconds} s"),
+        };
+        let times = match self.times {
+            1 => "once".to_owned(),
+            times => format!("up to {times} times"),
+        };
+        format!("{times}{within}; after that, {}", self.then)
+    }
+}
+
+/// Returns names as a part of a sentence: `a, b and c`.
+pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match &names[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        names => names.concat(),
     }
 }

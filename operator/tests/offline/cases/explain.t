@@ -68,7 +68,7 @@ Exit codes are listed as the rule that the kind applies.
   worker  exit codes 3, 200; evicted by the kubelet            only the replica restarts without limit
   worker  pod deleted, drained or preempted, or its node lost  the replica gets a new pod, without limit
   $ training-operator explain examples/pytorch/policies.yaml | events
-  any role  exit codes 1, 4 and above                                                    the whole job restarts up to 10 times within 3600 s; after that, the job fails
+  any role  exit codes 1, 4 and above                                                    the whole job restarts up to 10 times within an hour; after that, the job fails
   any role  exit codes 2, 3                                                              the job fails
   any role  evicted by the kubelet; pod deleted, drained or preempted, or its node lost  the whole job restarts without limit
 

@@ -8,10 +8,7 @@ use training_job::plan::observed::{Disruption, Phase, PodRecord};
 use training_job::{FieldErrors, Replica, Role, ValidJob};
 
 use super::{DryRun, ERROR, KILLED};
-use crate::explain::timeline::{Consequence, Incident, Limit};
-
-/// The time in which uncounted restarts are limited.
-const SECONDS_IN_AN_HOUR: i32 = 3600;
+use crate::explain::timeline::{Consequence, Incident, Limit, SECONDS_IN_AN_HOUR, listed};
 
 impl DryRun<'_> {
     /// Returns the consequence of an incident in the first pod of a role: whether it ends the job, and after how many
@@ -34,17 +31,13 @@ impl DryRun<'_> {
         let (old, new) = (&before.recovery, &after.recovery);
         let is_own = new.retries != old.retries;
         let is_uncounted = new.uncounted != old.uncounted;
-        let restarted = new
-            .roles
-            .iter()
-            .filter(|(role, count)| old.roles.get(*role) != Some(count));
-        let restarted: Vec<_> = restarted.map(|(role, _)| role.to_lowercase()).collect();
+        let has_restarted = |role: &&Role<'_>| new.roles.get(role.name()) != old.roles.get(role.name());
+        let restarted = job.topology.roles.iter().filter(has_restarted);
+        let restarted: Vec<_> = restarted.map(|role| &*role.slug).collect();
         let scope = if new.job > old.job {
             "the whole job".to_owned()
-        } else if let [others @ .., last] = &restarted[..]
-            && !others.is_empty()
-        {
-            format!("the group of {} and {last}", others.join(", "))
+        } else if restarted.len() > 1 {
+            format!("the group of {}", listed(&restarted))
         } else if new.roles != old.roles {
             "the whole role".to_owned()
         } else if new.replicas != old.replicas {
@@ -94,7 +87,11 @@ impl DryRun<'_> {
             });
             break;
         }
-        Ok(Consequence::Restarts { scope, limit })
+        let pauses = new.backoff.values().filter_map(|backoff| backoff.until.as_ref());
+        let pause = pauses
+            .map(|until| until.0.duration_since(run.now).as_secs())
+            .max();
+        Ok(Consequence::Restarts { scope, pause, limit })
     }
 
     /// Returns the consequence of an incident in the first pod of a role after `used` restarts, unless it is another
