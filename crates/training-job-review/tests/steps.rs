@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use training_job::{Settings, TrainingJob};
+use training_job::{GangScheduler, Settings, TrainingJob};
 use training_job_review::check::Job;
 use training_job_review::explain::explain;
 use training_job_review::new_job::{self, JobArgs};
@@ -115,6 +115,13 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
     train                   exit code 76                                           the group of controller, cpu and train restarts without limit
     report                  exit code 76                                           the group of controller, cpu and report restarts without limit
     ");
+    // The database is outside of the gang, and starts before it.
+    job["spec"]["database"] = json!({"template": job["spec"]["launcher"]});
+    let mut settings = Settings::default();
+    settings.gang_scheduler = Some(GangScheduler::Volcano);
+    let text = explained::<StepJob>(&job, &settings);
+    let gang = text.lines().find(|line| line.starts_with("Gang")).unwrap();
+    insta::assert_snapshot!(gang, @"Gang: volcano assigns no pod of controller, cpu and prepare to a node before it has capacity for 4 pods at once. volcano assigns no pod of train to a node before it has capacity for 5 pods at once. volcano assigns no pod of report to a node before it has capacity for 4 pods at once.");
     // A policy replaces the rule of the kind.
     job["spec"]["runPolicy"] = json!({"successPolicy": {"operator": "All", "roles": ["prepare"]}});
     let text = explained::<StepJob>(&job, &Settings::default());

@@ -14,7 +14,7 @@ use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
 use training_job::validate::{other_manager, validate_any};
 use training_job::{
-    Cause, FieldErrors, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
+    Cause, FieldErrors, GangScheduler, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
 };
 
 use super::success::{Replicas, SuccessCondition};
@@ -42,6 +42,8 @@ struct DryRun<'a> {
     created: Vec<(ChildKind, String)>,
     /// The created services and pods that belong to no replica.
     without_replica: BTreeSet<(ChildKind, String)>,
+    /// The pods that the gang scheduler binds together.
+    members: BTreeSet<String>,
     /// The pods whose containers the kubelet restarts after a failure.
     restart_on_failure: BTreeSet<String>,
     /// The pods whose containers the kubelet restarts after a success as well.
@@ -62,6 +64,9 @@ pub(crate) fn timeline(
     let job = &*valid.job;
     let start_order = start_order(&valid);
     let stages = run.stages(&valid)?;
+    let before = std::iter::once(None).chain(stages.iter().map(Some));
+    let gang = stages.iter().zip(before);
+    let gang = gang.filter_map(|(stage, before)| stage.gang(&valid, before));
     let run = stages.last().unwrap_or(&run);
     let mut roles = Vec::new();
     let mut hosts = Vec::new();
@@ -143,7 +148,7 @@ pub(crate) fn timeline(
         other_manager: other_manager(job),
         compatibility: job.describe_compatibility(version),
         common_service: valid.topology.common_service.clone(),
-        gang: run.gang(),
+        gang: gang.collect(),
         queue: labels::queue(job.meta()).map(str::to_owned),
         start_order,
         created: run.created.clone(),
@@ -232,6 +237,7 @@ impl<'a> DryRun<'a> {
             now: Timestamp::UNIX_EPOCH,
             created: Vec::new(),
             without_replica: BTreeSet::new(),
+            members: BTreeSet::new(),
             restart_on_failure: BTreeSet::new(),
             restart_always: BTreeSet::new(),
         }
@@ -324,21 +330,25 @@ impl<'a> DryRun<'a> {
         }
     }
 
-    fn gang(&self) -> Option<Gang> {
+    /// Returns the demand of the roles of the gang that start in this stage, if there are any.
+    fn gang(&self, job: &ValidJob<'_>, before: Option<&Self>) -> Option<Gang> {
         let scheduler = self.settings.gang_scheduler.clone()?;
-        let group = self
-            .observed
-            .objects
-            .get(&scheduler.pod_group())?
-            .values()
-            .next()?;
-        let spec = &group.content["spec"];
+        let groups = self.observed.objects.get(&scheduler.pod_group())?;
+        let spec = &groups.values().next()?.content["spec"];
         let resources = spec["minResources"].as_object().into_iter().flatten();
         let amount = |(name, amount): (&String, &Value)| Some(format!("{} {name}", amount.as_str()?));
+        let all = job.topology.roles.iter().filter(|role| role.replicas > 0);
+        let has = |stage: &Self, role: &Role<'_>| stage.members.contains(&role.pod_name(0));
+        let is_new = |role: &&Role<'_>| has(self, role) && before.is_none_or(|before| !has(before, role));
+        let roles = all.clone().filter(is_new).map(|role| role.slug.clone());
+        let roles = Some(roles.collect::<Vec<_>>()).filter(|roles| !roles.is_empty())?;
+        let first = self.created.iter().find(|(kind, _)| *kind == ChildKind::Pod);
         Some(Gang {
             scheduler,
-            min_pods: spec["minMember"].as_u64()?,
+            min_pods: usize::try_from(spec["minMember"].as_u64()?).ok()?,
             resources: resources.filter_map(amount).collect(),
+            starts_the_job: before.is_none() && first.is_some_and(|(_, pod)| self.members.contains(pod)),
+            roles: Some(roles).filter(|roles| roles.len() < all.count()),
         })
     }
 
@@ -381,6 +391,11 @@ impl<'a> DryRun<'a> {
                 self.restart_always.insert(name.clone());
             }
             let replica = job.topology.all().find(|replica| replica.pod_name() == name);
+            let is_member = replica.is_some_and(|replica| replica.role.definition.in_gang);
+            let scheduler = self.settings.gang_scheduler.as_ref().map(GangScheduler::name);
+            if is_member && scheduler.is_some() && scheduler == spec.scheduler_name.as_deref() {
+                self.members.insert(name.clone());
+            }
             let main = replica.and_then(|replica| replica.role.container);
             let main = main.and_then(|n| spec.containers.into_iter().nth(n));
             let containers = main.into_iter().map(|c| ContainerRecord {

@@ -106,8 +106,9 @@ impl Explanation {
         if timeline.roles.is_empty() {
             return;
         }
-        if let Some(gang) = &timeline.gang {
-            add("Gang", Gang::describe(gang));
+        let gang: Vec<_> = timeline.gang.iter().map(Gang::describe).collect();
+        if !gang.is_empty() {
+            add("Gang", gang.join(" "));
         }
         let roles: Vec<_> = timeline.roles.iter().map(|role| role.name.clone()).collect();
         let success = timeline.described_success.clone();
@@ -282,7 +283,7 @@ impl JobTimeline {
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(super) fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use training_job::GangScheduler;
 use training_job::plan::ChildKind;
 
+use super::explanation::count;
 use super::success::SuccessCondition;
 
 /// The time in which uncounted restarts are limited.
@@ -19,8 +20,8 @@ pub(crate) struct JobTimeline {
     pub(super) compatibility: Option<String>,
     /// The service of all pods, unless each pod has its own.
     pub(super) common_service: Option<String>,
-    /// The minimum demand of the pod group, if there is a gang scheduler.
-    pub(super) gang: Option<Gang>,
+    /// The minimum demand of the pod group at each start of roles of the gang. Empty without a gang scheduler.
+    pub(super) gang: Vec<Gang>,
     /// The queue that admits the job.
     pub(super) queue: Option<String>,
     /// The rule of each role that waits for others, such as `worker starts when all pods of server run`.
@@ -42,9 +43,13 @@ pub(crate) struct JobTimeline {
 pub(super) struct Gang {
     pub(super) scheduler: GangScheduler,
     /// The minimum number of pods that must fit at once.
-    pub(super) min_pods: u64,
+    pub(super) min_pods: usize,
     /// The requested resources, such as `3 cpu`.
     pub(super) resources: Vec<String>,
+    /// True if the pods of these roles are the first ones of the job.
+    pub(super) starts_the_job: bool,
+    /// The roles that start, unless they are all roles of the job.
+    pub(super) roles: Option<Vec<String>>,
 }
 
 impl Gang {
@@ -55,12 +60,16 @@ impl Gang {
             [] => String::new(),
             resources => format!(" ({})", resources.join(", ")),
         };
-        let capacity = format!("capacity for {} pods at once{requested}", self.min_pods);
+        let capacity = format!("capacity for {} at once{requested}", count(self.min_pods, "pod"));
+        let roles = self.roles.as_ref().map(|roles| format!(" of {}", listed(roles)));
         match self.scheduler {
-            GangScheduler::Volcano => format!(
+            GangScheduler::Volcano if self.starts_the_job => format!(
                 "no pod is created before {name} has {capacity}. A restart of the whole job waits for the same capacity."
             ),
-            _ => format!("{name} assigns no pod to a node before it has {capacity}."),
+            _ => {
+                let roles = roles.unwrap_or_default();
+                format!("{name} assigns no pod{roles} to a node before it has {capacity}.")
+            }
         }
     }
 }
