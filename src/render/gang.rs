@@ -29,13 +29,15 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Returns all replicas of each role whose pods the scheduler binds.
+    /// Returns all replicas of each role whose pods the scheduler binds, at the start of the first of them. Roles outside
+    /// of the gang that they wait for have started before.
     pub(crate) fn all(job: &'a ValidJob<'_>, scheduler: &GangScheduler) -> Vec<Self> {
         let roles = job.topology.roles.iter();
         let bound_by_it = roles.filter(|role| scheduler.binds(role));
         bound_by_it
             .map(|role| {
-                let starts_later = !job.waits_for(role).is_empty();
+                let mut first = job.waits_for(role).into_iter();
+                let starts_later = first.any(|(first, _)| first.replicas > 0 && scheduler.binds(first));
                 let present = if starts_later { 0 } else { role.replicas };
                 let counts = starts_later && runs_with_others(job, role);
                 Self {

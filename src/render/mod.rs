@@ -72,7 +72,8 @@ impl Rendered {
     }
 }
 
-/// Returns everything that a job gets at its start, when its pods exist and none runs yet.
+/// Returns everything that a job gets at its start, when its pods exist and none runs yet. The group of a gang whose roles
+/// wait for roles outside of it is the one that it has when these run.
 pub fn all(job: &ValidJob<'_>) -> Rendered {
     let none_runs = Replicas::new(&job.topology, |_, _| ReplicaState::Pending);
     let mut objects = objects(job, &none_runs);

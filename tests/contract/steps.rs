@@ -5,7 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use training_job::api::{MAX_RESTARTS_IN_WINDOW, RestartScope};
-use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Settings, render, validate};
+use training_job::{
+    GangScheduler, JobObject, ObjectKind, ReplicaState, Replicas, Settings, render, validate,
+};
 use training_job_testbed::step_job::{AGAIN, LOST_CONTROLLER};
 use training_job_testbed::{PlanHarness, StepJob, steps};
 use training_job_testing::check_definition;
@@ -359,6 +361,10 @@ fn a_gang_leaves_out_the_roles_that_the_kind_names() {
     assert_eq!(scheduler(&w, "job-database-0"), None);
     assert_eq!(scheduler(&w, "job-controller-0").as_deref(), Some("volcano"));
     assert_eq!(w.group().unwrap()["spec"]["minMember"], 1);
+    let mut settings = Settings::default();
+    settings.gang_scheduler = GangScheduler::named("volcano");
+    let rendered = render::all(&validate(&w.job, &settings).unwrap());
+    assert_eq!(rendered.objects[0].content["spec"]["minMember"], 1);
     assert!(!w.event_reasons().contains(&"SetPodTemplateSchedulerName"));
 }
 
