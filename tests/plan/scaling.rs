@@ -92,7 +92,7 @@ fn a_job_that_is_edited_before_its_first_status_is_stored_restarts() {
 }
 
 #[test]
-fn a_job_that_is_mended_before_its_start_is_stored_restarts() {
+fn a_spec_that_is_corrected_before_the_first_status_restarts_the_job() {
     let mut w = PlanHarness::train("Scheduler=1 Worker=2", "");
     w.reconcile();
     w.edit(|job| job.status = None);

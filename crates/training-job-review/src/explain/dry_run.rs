@@ -17,8 +17,9 @@ use training_job::{
     Cause, FieldErrors, GangScheduler, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
 };
 
+use super::sentence::listed;
 use super::success::{Replicas, SuccessCondition};
-use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline, listed};
+use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
 
 /// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;

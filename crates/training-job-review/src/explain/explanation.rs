@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use training_job::plan::ChildKind;
 
+use super::sentence::count;
 use super::timeline::{Gang, Incident, JobTimeline};
 use crate::markdown;
 use crate::table::Table;
@@ -280,13 +281,6 @@ impl JobTimeline {
             return "no pod waits for another.".to_owned();
         }
         format!("{}.", self.start_order.join("; "))
-    }
-}
-
-pub(super) fn count(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod explanation;
+mod sentence;
 mod success;
 mod timeline;
 

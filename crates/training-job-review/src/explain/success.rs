@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::timeline::listed;
+use super::sentence::listed;
 
 /// A set of replicas, each as its role's position and its index.
 pub(super) type Replicas = BTreeSet<(usize, usize)>;

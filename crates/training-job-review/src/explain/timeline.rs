@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use training_job::GangScheduler;
 use training_job::plan::ChildKind;
 
-use super::explanation::count;
+use super::sentence::{count, listed};
 use super::success::SuccessCondition;
 
 /// The time in which uncounted restarts are limited.
@@ -247,14 +247,5 @@ impl Limit {
             times => format!("up to {times} times"),
         };
         format!("{times}{within}; after that, {}", self.then)
-    }
-}
-
-/// Returns names as a part of a sentence: `a, b and c`.
-pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    match &names[..] {
-        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        names => names.concat(),
     }
 }

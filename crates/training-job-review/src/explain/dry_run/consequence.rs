@@ -8,7 +8,8 @@ use training_job::plan::observed::{Disruption, Phase, PodRecord};
 use training_job::{FieldErrors, Replica, Role, ValidJob};
 
 use super::{DryRun, ERROR, KILLED};
-use crate::explain::timeline::{Consequence, Incident, Limit, SECONDS_IN_AN_HOUR, listed};
+use crate::explain::sentence::listed;
+use crate::explain::timeline::{Consequence, Incident, Limit, SECONDS_IN_AN_HOUR};
 
 impl DryRun<'_> {
     /// Returns the consequence of an incident in the first pod of a role: whether it ends the job, and after how many
