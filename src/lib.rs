@@ -128,8 +128,8 @@ pub mod validate;
 #[doc(inline)]
 pub use job::{
     Accelerator, Accelerators, AnyJob, Cause, Check, FailureTolerance, FieldError, FieldErrors, Framework,
-    GangScheduler, HostVolume, JobObject, Kind, Milestone, ObjectDefinition, ObjectKind, Outcome, PodReport,
-    Replica, ReplicaFailure, ReplicaNames, ReplicaState, Replicas, Restart, Role, RoleDefinition,
+    GangScheduler, HostVolume, JobObject, Kind, Milestone, Mount, ObjectDefinition, ObjectKind, Outcome,
+    PodReport, Replica, ReplicaFailure, ReplicaNames, ReplicaState, Replicas, Restart, Role, RoleDefinition,
     RoleReplicas, RoleSpecs, Rule, Schemas, Scope, SettingDefinition, Settings, StartCondition, Topology,
     TrainingJob, any_replica, any_with_replicas, nearest, roles_named,
 };

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::{
-    FailureTolerance, FieldErrors, Framework, JobObject, Milestone, Outcome, Replica, ReplicaFailure,
+    FailureTolerance, FieldErrors, Framework, JobObject, Milestone, Mount, Outcome, Replica, ReplicaFailure,
     ReplicaNames, Replicas, Restart, Role, RoleSpecs, Scope, Topology, TrainingJob, hook,
 };
 use crate::api::{JobStatus, RunPolicy};
@@ -98,6 +98,7 @@ any_job! {
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String>;
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
+    fn mounts(&self, topology: &Topology<'_>, role: &Role<'_>) -> Vec<Mount>;
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec);
     fn framework_container(&self, role: &Role<'_>) -> Option<usize>;
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject>;

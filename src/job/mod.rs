@@ -52,7 +52,7 @@ pub(crate) use hook::hook;
 pub use kind::Kind;
 pub use milestone::Milestone;
 pub use nearest::nearest;
-pub use objects::{JobObject, MountDefinition, ObjectDefinition, ObjectKind};
+pub use objects::{JobObject, Mount, MountDefinition, ObjectDefinition, ObjectKind};
 pub(crate) use replicas::PodReports;
 pub use replicas::{FailureTolerance, Outcome, PodReport, ReplicaState, Replicas, RoleReplicas};
 pub use restart::{Cause, ReplicaFailure, Restart};
@@ -113,7 +113,7 @@ use crate::api::{JobStatus, RunPolicy};
 /// | a first job is written | [`example`](Self::example) | – |
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) | none |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) | `objects` |
-/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) | `env` and `customize`; a running pod keeps what it has |
+/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`mounts`](Self::mounts), [`customize`](Self::customize) | `env`, `mounts` and `customize`; a running pod keeps what it has |
 /// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`on_failure`](Self::on_failure), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
 /// | the status is written | [`encode_status`](Self::encode_status) | it gets the next status |
 ///
@@ -513,6 +513,29 @@ pub trait TrainingJob:
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         let _ = (topology, replica);
         false
+    }
+
+    /// Returns the objects that the pods of a role mount, beside those that each job of the kind mounts by
+    /// [`ObjectDefinition::mounted_at`]. Default: none.
+    ///
+    /// They may be objects of the job, or a user's, such as a claim that the spec names. A kubelet starts no container of a
+    /// pod before they exist. Only a claim can be written to. A container that mounts something else at that path keeps it.
+    /// Called for each new pod, and when a job is checked.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+    /// use training_job::{Mount, ObjectKind, Role, Topology};
+    ///
+    /// /// The claim of `spec.replayClaim`, if the job has one.
+    /// fn mounts(claim: Option<&str>, role: &Role<'_>) -> Vec<Mount> {
+    ///     let claim = claim.filter(|_| role.class() == "Replay");
+    ///     let mount = |name| ObjectKind::of::<PersistentVolumeClaim>().mount(name, "/replay");
+    ///     claim.map(mount).into_iter().collect()
+    /// }
+    /// ```
+    fn mounts(&self, topology: &Topology<'_>, role: &Role<'_>) -> Vec<Mount> {
+        let _ = (topology, role);
+        Vec::new()
     }
 
     /// Changes the spec of a replica's pod after everything else has been rendered. Default: nothing.

@@ -59,6 +59,15 @@ impl ObjectKind {
         }
     }
 
+    /// Returns a mount of the object `name` of this kind, a ConfigMap, a Secret or a PersistentVolumeClaim, at `path`.
+    pub fn mount(self, name: impl Into<String>, path: impl Into<String>) -> Mount {
+        Mount {
+            kind: self,
+            name: name.into(),
+            path: path.into(),
+        }
+    }
+
     /// Returns `group/version`, or only the version for the core group.
     pub(crate) fn api_version(self) -> String {
         match self.group {
@@ -96,6 +105,18 @@ pub struct ObjectDefinition {
     pub refers_to: &'static [ObjectKind],
     /// The object of this kind that is mounted into the job's pods, if any.
     pub mount: Option<MountDefinition>,
+}
+
+/// An object that is mounted into the pods of a role, made by [`ObjectKind::mount`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mount {
+    /// The kind of the object.
+    pub kind: ObjectKind,
+    /// The name of the object, in the job's namespace.
+    pub name: String,
+    /// The path in the containers.
+    pub path: String,
 }
 
 /// An object of a job that is mounted into its pods.

@@ -1,19 +1,18 @@
-//! Mounts the objects of a job that their definitions declare as mounted.
+//! Mounts objects into pods, as their definitions or the hook `mounts` declare.
 
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, PersistentVolumeClaimVolumeSource, PodSpec, SecretVolumeSource, Volume,
     VolumeMount,
 };
 
-use crate::job::{Framework, MountDefinition, ObjectKind, Role};
+use crate::job::{Mount, ObjectKind, Role};
 use crate::validate::ValidJob;
 
 /// Mounts the objects into the containers of a replica of `role` that get the environment. A container that mounts
 /// something else at that path keeps it.
 pub(super) fn add(job: &ValidJob<'_>, role: &Role<'_>, spec: &mut PodSpec) {
     let (framework, main) = (job.job.framework(), role.container);
-    for (kind, mount) in mounted(framework).filter(|(_, mount)| mount.is_in(role.class())) {
-        let volume_name = format!("job-{}", mount.name);
+    for (volume_name, mount) in mounts(job, role) {
         let mut is_used = false;
         for (n, container) in spec.containers.iter_mut().enumerate() {
             let mounts = container.volume_mounts.get_or_insert_default();
@@ -24,16 +23,14 @@ pub(super) fn add(job: &ValidJob<'_>, role: &Role<'_>, spec: &mut PodSpec) {
             is_used = true;
             mounts.push(VolumeMount {
                 name: volume_name.clone(),
-                mount_path: mount.path.to_owned(),
-                read_only: (kind.kind != CLAIM).then_some(true),
+                mount_path: mount.path.clone(),
+                read_only: (mount.kind.kind != CLAIM).then_some(true),
                 ..VolumeMount::default()
             });
         }
         if is_used {
-            let object = mount.object_name(job.topology.job);
-            spec.volumes
-                .get_or_insert_default()
-                .push(volume(kind, volume_name, object));
+            let volumes = spec.volumes.get_or_insert_default();
+            volumes.push(volume(mount.kind, volume_name, mount.name));
         }
     }
     for container in &mut spec.containers {
@@ -44,9 +41,18 @@ pub(super) fn add(job: &ValidJob<'_>, role: &Role<'_>, spec: &mut PodSpec) {
 /// The kind of object that processes can write to.
 const CLAIM: &str = "PersistentVolumeClaim";
 
-fn mounted(framework: &Framework) -> impl Iterator<Item = (ObjectKind, MountDefinition)> {
-    let objects = framework.objects.iter();
-    objects.filter_map(|object| Some((object.kind, object.mount?)))
+/// Returns the mounts of a role with the names of their volumes: of each job of the kind, then of this job.
+fn mounts(job: &ValidJob<'_>, role: &Role<'_>) -> Vec<(String, Mount)> {
+    let objects = job.job.framework().objects.iter();
+    let mounted = objects.filter_map(|object| Some((object.kind, object.mount?)));
+    let of_kind = mounted.filter(|(_, mount)| mount.is_in(role.class()));
+    let of_kind = of_kind.map(|(kind, mount)| {
+        let object = mount.object_name(job.topology.job);
+        (format!("job-{}", mount.name), kind.mount(object, mount.path))
+    });
+    let of_job = job.job.mounts(&job.topology, role).into_iter().enumerate();
+    let of_job = of_job.map(|(n, mount)| (format!("job-mount-{n}"), mount));
+    of_kind.chain(of_job).collect()
 }
 
 fn volume(kind: ObjectKind, name: String, object: String) -> Volume {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, 
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube_schema::Schema;
+use kube_schema::{Schema, names};
 
 use super::schema;
 use crate::api::schema::built_in;
@@ -48,6 +48,12 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
                 format!("the job's {title} must not be a copy"),
                 "this is a mistake in the operator: declare its kind with ObjectDefinition::created_once",
             );
+        } else if let Some(name) = object.original().filter(|name| names::subdomain(name).is_some()) {
+            errors.push(
+                "spec",
+                format!("the job's {title} is a copy of {name:?}, which no object can be named"),
+                "correct the field with the name",
+            );
         } else if object.random_bytes() > 0 && !may_be_random(job, &object) {
             errors.push(
                 "spec",
@@ -74,7 +80,8 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
     check_mounts(job, topology, &known, errors);
 }
 
-/// Adds an error for each object that pods mount, and that the hook does not return. Its pods would never start.
+/// Adds an error for each object that pods mount, and that the hook `objects` does not return, or that cannot exist. Its
+/// pods would never start.
 fn check_mounts(
     job: &dyn AnyJob,
     topology: &Topology<'_>,
@@ -90,6 +97,20 @@ fn check_mounts(
                 "spec",
                 format!("pods of the job mount {} {name:?}, which does not exist", definition.kind.kind),
                 "this is a mistake in the operator: return the object from the hook objects, or mount another one",
+            );
+        }
+    }
+    for role in topology.roles.iter().filter(|role| role.replicas > 0) {
+        let mounts = job.mounts(topology, role).into_iter();
+        for mount in mounts.filter(|mount| names::subdomain(&mount.name).is_some()) {
+            let (kind, name) = (mount.kind.kind, mount.name);
+            errors.push(
+                "spec",
+                format!(
+                    "pods of {} mount {kind} {name:?}, which no object can be named",
+                    role.name()
+                ),
+                "correct the field with the name",
             );
         }
     }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use training_job::api::schema::pod_template;
 use training_job::api::{JobStatus, ReplicaSpec, RestartPolicy, RunPolicy, variable};
 use training_job::{
-    Cause, Check, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaFailure,
-    Replicas, Restart, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
+    Cause, Check, Framework, JobObject, Mount, ObjectDefinition, ObjectKind, Outcome, Replica,
+    ReplicaFailure, Replicas, Restart, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 /// A batch system for the steps of one job.
@@ -38,6 +38,8 @@ pub struct StepJobSpec {
     pub partitions: Vec<Partition>,
     /// The ConfigMap with the settings of the team, if any.
     pub settings: Option<String>,
+    /// The claim with the data of the steps, if any.
+    pub data: Option<String>,
     /// The pod of each step.
     #[schemars(schema_with = "pod_template")]
     pub launcher: PodTemplateSpec,
@@ -174,6 +176,11 @@ impl TrainingJob for StepJob {
         let trace = trace.map(|level| variable("TRACE", level));
         // endregion: content
         [controller].into_iter().chain(program).chain(trace).collect()
+    }
+
+    fn mounts(&self, _: &Topology<'_>, role: &Role<'_>) -> Vec<Mount> {
+        let data = self.spec.data.iter().filter(|_| role.class() == "Step");
+        data.map(|claim| CLAIM.mount(claim, "/data")).collect()
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {

@@ -329,7 +329,10 @@ const DATABASE: &str =
 /// The claim is the database's, and all pods have the key.
 #[test]
 fn objects_are_mounted_in_the_roles_that_the_kind_names() {
-    let mut w = PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", DATABASE, 1));
+    let database = format!("data: sets\n  {DATABASE}");
+    let mut w = PlanHarness::<StepJob>::from_yaml(&JOB.replacen("controller:", &database, 1));
+    w.reconcile().all_running();
+    w.reconcile().all_running();
     w.reconcile().all_running();
     let mounts = |pod: &str| -> Vec<String> {
         let spec = w.pods[pod].spec.as_ref().unwrap();
@@ -343,6 +346,7 @@ fn objects_are_mounted_in_the_roles_that_the_kind_names() {
         ["/etc/key Some(true)", "/var/lib/steps None"]
     );
     assert_eq!(mounts("job-controller-0"), ["/etc/key Some(true)"]);
+    assert_eq!(mounts("job-prepare-0"), ["/etc/key Some(true)", "/data None"]);
     let spec = w.pods["job-database-0"].spec.as_ref().unwrap();
     let mut volumes = spec.volumes.iter().flatten();
     let claim = volumes.find_map(|volume| volume.persistent_volume_claim.as_ref());
@@ -413,4 +417,18 @@ fn a_list_that_loses_a_role_restarts_no_other() {
     assert_eq!(w.state(), "Created Running");
     assert_eq!(created(&mut w), [""; 0]);
     assert!(!w.pods.contains_key("job-cpu-0"), "{:?}", w.pods.keys());
+}
+
+#[test]
+fn names_that_no_object_can_have_are_refused() {
+    let names = "settings: Team_A\n  data: My_Data\n  controller:";
+    let documents = kube_manifest::parse(&JOB.replacen("controller:", names, 1)).unwrap();
+    let job: StepJob = serde_json::from_value(documents[0].to_json()).unwrap();
+    let errors = validate(&job, &Settings::default()).unwrap_err();
+    insta::assert_snapshot!(errors, @r#"
+    spec: the job's ConfigMap "job-settings" is a copy of "Team_A", which no object can be named; correct the field with the name
+    spec: pods of prepare mount PersistentVolumeClaim "My_Data", which no object can be named; correct the field with the name
+    spec: pods of train mount PersistentVolumeClaim "My_Data", which no object can be named; correct the field with the name
+    spec: pods of report mount PersistentVolumeClaim "My_Data", which no object can be named; correct the field with the name
+    "#);
 }
