@@ -38,7 +38,8 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
             });
             add(specs, rule.with(&format!("self.filter(k, !{is_name})[0]")));
             let is_own = format!("!(k in {})", fixed(framework));
-            let rule = Rule::with_message_of(format!("self.all(k, {is_own})"), |e| e.role_twice("", "%s"));
+            let rule =
+                Rule::with_message_of(format!("self.all(k, {is_own})"), |e| e.role_name_taken("", "%s"));
             add(specs, rule.with(&format!("self.filter(k, !{is_own})[0]")));
             match &mut specs.additional_properties {
                 Some(JSONSchemaPropsOrBool::Schema(entry)) => Some(&mut **entry),
@@ -48,7 +49,7 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
         RoleSource::List { key, .. } => {
             specs.max_items.get_or_insert(MAX_ROLES);
             let once = format!("self.exists_one(j, j.{key} == k.{key})");
-            let rule = Rule::with_message_of(format!("self.all(k, {once})"), |e| e.role_twice("", "%s"));
+            let rule = Rule::with_message_of(format!("self.all(k, {once})"), |e| e.role_name_taken("", "%s"));
             add(specs, rule.with(&format!("self.filter(k, !{once})[0].{key}")));
             let Some(entry) = template::items(specs) else {
                 return;
@@ -59,7 +60,7 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, definition: &RoleDefinition, f
                 let rule = Rule::with_message_of(is_name, |e| e.bad_role_name("", "%s"));
                 add(name, rule.with("self"));
                 let is_own = format!("!(self in {})", fixed(framework));
-                let rule = Rule::with_message_of(is_own, |e| e.role_twice("", "%s"));
+                let rule = Rule::with_message_of(is_own, |e| e.role_name_taken("", "%s"));
                 add(name, rule.with("self"));
             }
             Some(entry)
@@ -183,7 +184,7 @@ fn no_name_in_both(first: RoleSource, second: RoleSource) -> Option<Rule> {
     let rule = format!("!({has_both}) || self.{second_field}.all(k, !({is_in_first}))");
     let suffix = name.trim_start_matches('k');
     let twice = format!("self.{second_field}.filter(k, {is_in_first})[0]{suffix}");
-    let rule = Rule::with_message_of(rule, |e| e.role_twice("", "%s"));
+    let rule = Rule::with_message_of(rule, |e| e.role_name_taken("", "%s"));
     Some(rule.at(second_field).with(&twice))
 }
 

@@ -101,7 +101,7 @@ fn in_field<'a>(
     if definition.source.is_open() && names::label_1035(&entry.role).is_some() {
         errors.bad_role_name(at, &entry.role);
     } else if others.iter().any(|other| other.slug == entry.role.to_lowercase()) {
-        errors.role_twice(at, &entry.role);
+        errors.role_name_taken(at, &entry.role);
     }
     let spec = non_null(entry, path, errors)?;
     let name = (entry.role.clone(), entry.index());

@@ -46,6 +46,15 @@ impl FieldErrors {
         );
     }
 
+    /// Reports a name that users chose for two roles.
+    pub(crate) fn role_name_taken(&mut self, path: impl Into<String>, role: impl Display) {
+        self.push(
+            path,
+            format!("another role of the job has the name {role} (case is ignored)"),
+            "choose another name",
+        );
+    }
+
     pub(crate) fn bad_role_name(&mut self, path: impl Into<String>, name: impl Display) {
         self.push(
             path,

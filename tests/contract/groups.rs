@@ -27,9 +27,9 @@ fn errors_have_the_paths_of_the_job() {
     insta::assert_snapshot!(errors.collect::<String>(), @r#"
     names
     spec.workerGroups[0].groupName: must be a valid name of a role (is Big); use lower-case letters, digits and '-', starting with a letter
-    spec.workerGroups[1].groupName: duplicate role head (case is ignored); keep one of them
+    spec.workerGroups[1].groupName: another role of the job has the name head (case is ignored); choose another name
     twice
-    spec.workerGroups[1].groupName: duplicate role small (case is ignored); keep one of them
+    spec.workerGroups[1].groupName: another role of the job has the name small (case is ignored); choose another name
     containers
     spec.head.template.spec.containers: must have a container named "head"; name the container that runs the training "head"
     spec.workerGroups[0].template.spec.containers: must have a container; add one named "worker"
@@ -45,7 +45,7 @@ fn errors_have_the_paths_of_the_job() {
     spec.caches.other.template.spec.containers: must have a container named "cache"; name the container that runs the training "cache"
     cache-names
     spec.caches.Big: must be a valid name of a role (is Big); use lower-case letters, digits and '-', starting with a letter
-    spec.caches.small: duplicate role small (case is ignored); keep one of them
+    spec.caches.small: another role of the job has the name small (case is ignored); choose another name
     "#);
 }
 

@@ -41,7 +41,7 @@ fn errors_have_the_paths_of_the_job() {
     empty
     spec.launcher.spec.containers: must have a container; add one named "steps"
     twice
-    spec.steps[0].name: duplicate role train (case is ignored); keep one of them
+    spec.steps[0].name: another role of the job has the name train (case is ignored); choose another name
     spec.steps[1].name: must be a valid name of a role (is Train); use lower-case letters, digits and '-', starting with a letter
     a-name-that-leaves-no-room-for-steps
     metadata.name: must have at most 40 characters together with the longest name of a step; shorten it

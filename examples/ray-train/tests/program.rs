@@ -127,7 +127,7 @@ async fn a_job_runs_in_a_cluster() {
         "spec.workerGroups[0].replicas",
         "must be at least minReplicas; raise it, or lower minReplicas",
         "must be at most maxReplicas; lower it, or raise maxReplicas",
-        "duplicate role head (case is ignored); keep one of them",
+        "another role of the job has the name head (case is ignored); choose another name",
         "must have a container named \"ray-head\"",
         "must be at most 1 (is 2)",
         "must be at most 10 (is 11)",
