@@ -28,8 +28,9 @@ type Annotation = (String, String);
 /// Returns the wanted PodGroup of the job, or None without a gang scheduler.
 ///
 /// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods but
-/// succeeded ones: the admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
-/// for them, because a restored backup has brought it back. `nudge` is the annotation that notifies the scheduler.
+/// succeeded ones: the admission of that group ends with its last pod. If pods were created since the restart, the group
+/// is taken over for them, because a restored backup has brought it back. `nudge` is the annotation that notifies the
+/// scheduler.
 pub(super) fn group(facts: &Facts<'_>, survey: &Survey<'_>, nudge: Option<Annotation>) -> Option<JobObject> {
     let job = facts.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
