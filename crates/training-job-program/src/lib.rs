@@ -123,8 +123,16 @@ pub fn variable(flag: &str) -> &'static str {
 pub fn all_kinds_but(left_out: &[&str]) -> String {
     match left_out {
         [] => "all kinds".to_owned(),
-        [only] => format!("all kinds but {only}"),
-        [others @ .., last] => format!("all kinds but {} and {last}", others.join(", ")),
+        names => format!("all kinds but {}", listed(names)),
+    }
+}
+
+/// Returns names as a part of a sentence: `A, B and C`; empty if there are none.
+pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match &names[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        names => names.concat(),
     }
 }
 

@@ -16,8 +16,8 @@ use training_job::validate::{other_manager, validate_any};
 use training_job::{
     Cause, FieldErrors, GangScheduler, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
 };
+use training_job_program::listed;
 
-use super::sentence::listed;
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
 

@@ -6,8 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use training_job::plan::ChildKind;
 
-use super::sentence::count;
-use super::timeline::{Gang, Incident, JobTimeline};
+use super::timeline::{Gang, Incident, JobTimeline, count};
 use crate::markdown;
 use crate::table::Table;
 

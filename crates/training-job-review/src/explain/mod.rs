@@ -2,7 +2,6 @@
 
 mod dry_run;
 mod explanation;
-mod sentence;
 mod success;
 mod timeline;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sentence::listed;
+use training_job_program::listed;
 
 /// A set of replicas, each as its role's position and its index.
 pub(super) type Replicas = BTreeSet<(usize, usize)>;

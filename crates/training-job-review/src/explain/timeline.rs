@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use training_job::GangScheduler;
 use training_job::plan::ChildKind;
+use training_job_program::listed;
 
-use super::sentence::{count, listed};
 use super::success::SuccessCondition;
 
 /// The time in which uncounted restarts are limited.
@@ -247,5 +247,13 @@ impl Limit {
             times => format!("up to {times} times"),
         };
         format!("{times}{within}; after that, {}", self.then)
+    }
+}
+
+/// Returns a number with its noun: `1 pod`, `2 pods`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
     }
 }

@@ -6,9 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use training_job::api::{ConditionType, MAX_RESTARTS_IN_WINDOW};
 use training_job::plan::observed::{Disruption, Phase, PodRecord};
 use training_job::{FieldErrors, Replica, Role, ValidJob};
+use training_job_program::listed;
 
 use super::{DryRun, ERROR, KILLED};
-use crate::explain::sentence::listed;
 use crate::explain::timeline::{Consequence, Incident, Limit, SECONDS_IN_AN_HOUR};
 
 impl DryRun<'_> {
