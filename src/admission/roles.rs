@@ -125,8 +125,8 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     }
 }
 
-/// Adds the rules of the pod template that `role` has in the field `field`. `roles` is the field with the roles that share
-/// it, if several do; it may be incomplete if there are none.
+/// Adds the rules of the pod template that `role` has in the field `field`. If the roles of a list share the template,
+/// `roles` is the field with the list, and the template may be incomplete while that list is empty.
 pub(super) fn on_template(
     role: &mut JSONSchemaProps,
     field: &str,

@@ -5,7 +5,7 @@ use crate::api::labels::Keys;
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::objects::ObjectDefinition;
+use super::objects::{ObjectDefinition, ObjectKind};
 use super::role_definition::{RoleDefinition, RoleSource, StartCondition};
 
 /// The names and numbers of a kind of training job.
@@ -338,6 +338,11 @@ impl Framework {
     pub fn waits_for_readiness(&self) -> bool {
         let is_ready = |role: &RoleDefinition| role.start_condition == StartCondition::Ready;
         self.roles.iter().any(is_ready)
+    }
+
+    /// Returns true if the kind declares objects of `kind` for which `holds` returns true.
+    pub(crate) fn declares(&self, kind: ObjectKind, holds: fn(&ObjectDefinition) -> bool) -> bool {
+        self.objects.iter().any(|d| d.kind == kind && holds(d))
     }
 
     /// Returns true if any role has services, which have the names of their replicas.

@@ -179,9 +179,11 @@ impl<'a> Topology<'a> {
     /// Returns the fields of an object of the job that is [created once](crate::ObjectDefinition::created_once), such as
     /// the `data` of a ConfigMap that is a [copy](crate::JobObject::copied_from): pods are created when the copies of
     /// their job exist. The hooks that make pods may read it, [`env`](crate::TrainingJob::env),
-    /// [`labels`](crate::TrainingJob::labels) and [`customize`](crate::TrainingJob::customize). `None` if the job has no
-    /// such object, in a review and when a job is checked, so that the hooks need an answer without it. The fields of
-    /// a Secret are never returned.
+    /// [`labels`](crate::TrainingJob::labels) and [`customize`](crate::TrainingJob::customize). The fields of a
+    /// Secret are never returned.
+    ///
+    /// Returns `None` if the job has no such object, in a review, and when a job is checked. The hooks must return a
+    /// valid result in these cases, too.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};

@@ -75,11 +75,10 @@ pub(super) fn reconcile(facts: &Facts<'_>, survey: &Survey<'_>) -> (Plan, bool) 
     wanted.extend(render::objects(job, &survey.states));
     let count = wanted.len();
     let dangling = remove_without_referents(facts, &mut wanted);
-    let definitions = job.job.framework().objects;
-    let is_optional = |object: &JobObject| definitions.iter().any(|d| d.kind == object.kind && d.optional);
     // The pods may depend on what a copy contains.
     let is_uncopied = |object: &JobObject| {
-        object.original().is_some() && !is_optional(object) && record_of(observed, object).is_none()
+        let is_optional = || job.job.framework().declares(object.kind, |d| d.optional);
+        object.original().is_some() && !is_optional() && record_of(observed, object).is_none()
     };
     let has_all = dangling.is_empty() && !wanted.iter().any(is_uncopied);
     let due = match survey.waits {
@@ -155,12 +154,9 @@ pub(super) fn end(facts: &Facts<'_>, status: &JobStatus) -> Plan {
     }
     let topology = &job.topology;
     let framework = job.job.framework();
-    let stays = |kind, name: &str| {
-        let is_this = |d: &ObjectDefinition| d.kind == kind;
-        match SharedEnvironment::is_owned_name(topology, kind, name) {
-            true => !SharedEnvironment::OBJECT.while_active,
-            false => framework.objects.iter().any(|d| is_this(d) && !d.while_active),
-        }
+    let stays = |kind, name: &str| match SharedEnvironment::is_owned_name(topology, kind, name) {
+        true => !SharedEnvironment::OBJECT.while_active,
+        false => framework.declares(kind, |d| !d.while_active),
     };
     let mut wanted = render::objects(job, &states(job, status, observed));
     let all: Vec<_> = wanted.iter().map(|o| (o.kind, o.name().to_owned())).collect();
@@ -170,7 +166,7 @@ pub(super) fn end(facts: &Facts<'_>, status: &JobStatus) -> Plan {
         all.iter().any(|(k, n)| *k == kind && n == name) && !wanted.iter().any(is_this)
     };
     let is_calm = observed.pods.values().all(|pod| pod.is_terminal());
-    let is_optional = |kind| framework.objects.iter().any(|d| d.kind == kind && d.optional);
+    let is_optional = |kind| framework.declares(kind, |d| d.optional);
     let is_kept = |kind, name: &str| stays(kind, name) || !is_calm && !is_optional(kind);
     Plan {
         patch_objects: patches(facts, wanted.iter().filter(|o| is_kept(o.kind, o.name()))),
@@ -194,10 +190,8 @@ fn patches<'o>(facts: &Facts<'_>, wanted: impl Iterator<Item = &'o JobObject>) -
             uid: record.uid.clone(),
         })
     };
-    let is_created_once = |object: &JobObject| {
-        let mut definitions = facts.job.job.framework().objects.iter();
-        definitions.any(|d| d.kind == object.kind && d.created_once)
-    };
+    let framework = facts.job.job.framework();
+    let is_created_once = |object: &JobObject| framework.declares(object.kind, |d| d.created_once);
     wanted
         .filter(|object| !is_shared(object) && !is_created_once(object))
         .filter_map(patch)

@@ -21,7 +21,7 @@ pub(super) fn check(job: &dyn AnyJob, topology: &Topology<'_>, errors: &mut Fiel
     let mut known = BTreeSet::new();
     for object in job.objects(topology, &replicas) {
         let title = format!("{} {:?}", object.kind.kind, object.name());
-        if job.framework().objects.iter().all(|d| d.kind != object.kind) {
+        if !job.framework().declares(object.kind, |_| true) {
             errors.push(
                 "spec",
                 format!(
@@ -123,8 +123,7 @@ fn may_be_random(job: &dyn AnyJob, object: &JobObject) -> bool {
 }
 
 fn is_created_once(job: &dyn AnyJob, object: &JobObject) -> bool {
-    let mut definitions = job.framework().objects.iter();
-    definitions.any(|d| d.kind == object.kind && d.created_once)
+    job.framework().declares(object.kind, |d| d.created_once)
 }
 
 /// Returns true if an object has the kind and name of a replica's pod or service.

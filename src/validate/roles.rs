@@ -145,7 +145,7 @@ fn check_minimums(framework: &Framework, roles: &[Role<'_>], errors: &mut FieldE
     }
 }
 
-/// Returns a role that is no longer in the job, with one replica. Its replica spec is empty.
+/// Returns a role of one replica with an empty replica spec, for a role that the job no longer has.
 pub(crate) fn role_without_spec<'n>(
     job: &dyn AnyJob,
     definition: &'static RoleDefinition,

@@ -155,7 +155,7 @@ impl JobType {
         &self.as_kind().resource.plural
     }
 
-    /// Returns the name of the field that holds the replica specs; empty if there is no such field.
+    /// Returns the name of the field that holds the replica specs, or an empty text if the kind has no such field.
     pub fn replica_specs_field(self) -> &'static str {
         self.as_kind().framework.roles_field
     }
