@@ -99,7 +99,7 @@
 //!
 //! # Modules
 //!
-//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`offline`] →
+//! Imports run one way: [`api`] → `output` → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`offline`] →
 //! [`mod@plan`]. The contract for
 //! framework authors is [`job`]. This crate is pure: it needs no async runtime and no Kubernetes client, and it builds
 //! for `wasm32-unknown-unknown`. The crate `training-job-controller` has the other steps, and the operator as a process.
@@ -120,6 +120,8 @@ pub mod api;
 pub mod job;
 pub mod offline;
 // Not an interface: what the operator's crates use.
+#[doc(hidden)]
+pub mod output;
 #[doc(hidden)]
 pub mod plan;
 pub mod render;

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "tools" / "smells.txt"
 
 # The modules of the library. Each may import those before it.
-ORDER = ["api", "job", "validate", "render", "admission", "offline", "plan"]
+ORDER = ["api", "output", "job", "validate", "render", "admission", "offline", "plan"]
 
 COMMENT = re.compile(r"^\s*(///|//!|//)(?!/)\s?(.*)$")
 OPENING = re.compile(r"^(What|Whether|How|Where|Why|Which)\b")

@@ -7,6 +7,7 @@ use crate::job::rule as cel;
 use crate::job::{Framework, RoleDefinition, Rule};
 use crate::validate::MUST_BE_SET;
 use crate::validate::policies::{ALWAYS_WITH_RULES, INVALID_EXIT_CODES, TWO_MATCHERS, WINDOW_WITHOUT_LIMIT};
+use crate::validate::progress::{RESTART_WITHOUT_RESTARTS, WITHOUT_LIMIT};
 
 use super::template::items;
 use super::{MAX_ROLE_NAME, add, property};
@@ -19,6 +20,7 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
     if let Some(success) = property(policy, "successPolicy") {
         on_roles(success, kind, framework);
     }
+    on_progress(policy);
     let Some(failure) = property(policy, "failurePolicy") else {
         return;
     };
@@ -48,6 +50,25 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
             .at(framework.roles_field)
             .unless(&format!("!has({specs})")),
     );
+}
+
+/// Adds the rules to a run policy with a progress policy. A pattern is compiled by the operator only, because CEL cannot
+/// check a regular expression.
+fn on_progress(policy: &mut JSONSchemaProps) {
+    let Some(progress) = property(policy, "progress") else {
+        return;
+    };
+    for (field, is_unset) in [
+        ("startSeconds", "!has(self.startSeconds)"),
+        ("onStall", "self.?onStall.orValue(\"\") in [\"\", \"Report\"]"),
+    ] {
+        let rule = format!("has(self.stalledAfterSeconds) || {is_unset}");
+        add(progress, Rule::new(rule, WITHOUT_LIMIT.message()).at(field));
+    }
+    let restarts = "self.?backoffLimit.orValue(1) != 0 && self.?failurePolicy.?maxRestarts.orValue(1) != 0";
+    let rule = format!("self.?progress.?onStall.orValue(\"\") != \"Restart\" || {restarts}");
+    let rule = Rule::new(rule, RESTART_WITHOUT_RESTARTS.message());
+    add(policy, rule.at("progress.onStall"));
 }
 
 fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Framework) {

@@ -7,6 +7,7 @@ mod job_policy;
 pub mod labels;
 mod objects_only;
 mod policy;
+mod progress;
 mod replica;
 mod run_policy;
 mod salvage;
@@ -21,6 +22,10 @@ pub use job_policy::{
     SuccessOperator,
 };
 pub use policy::{CleanPodPolicy, Layout, RestartPolicy, RestartScope, SuccessPolicy, Word};
+pub use progress::{
+    MAX_PATTERN_BYTES, MIN_STALLED_AFTER_SECONDS, ProgressPolicy, ProgressStatus, StallAction,
+    WatchedReplicas,
+};
 pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
 pub(crate) use salvage::{MAX_COUNT, is_writable};

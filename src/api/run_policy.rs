@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope};
+use super::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, ProgressPolicy, RestartScope};
 
 /// Settings of a job as a whole: limits, clean-up, restarts, scheduling and suspension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +68,10 @@ pub struct RunPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<JobSuccessPolicy>,
 
+    /// Finds a job that hangs by the output of its replicas, and shows its progress. Default: no output is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressPolicy>,
+
     /// Settings for gang scheduling. They have an effect only if the operator has a gang scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
@@ -91,13 +95,14 @@ impl RunPolicy {
     /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. Clients with these types drop the fields
     /// but keep annotations, so each field has an annotation. `managedBy` has none, because a copy of the job in
     /// another cluster must not name the controller of the original.
-    pub const ANNOTATED_FIELDS: [&str; 6] = [
+    pub const ANNOTATED_FIELDS: [&str; 7] = [
         "failurePolicy",
         "successPolicy",
         "restartScope",
         "layout",
         "stableAddress",
         "sidecarGracePeriodSeconds",
+        "progress",
     ];
 
     /// Returns true if another controller runs the job, so that the training operator ignores it.

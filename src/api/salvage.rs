@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::ProgressStatus;
 use super::status::{FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus};
 
 /// The fields of a status that every kind has, as on the wire.
-pub const STATUS_FIELDS: [&str; 12] = [
+pub const STATUS_FIELDS: [&str; 13] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -24,6 +25,7 @@ pub const STATUS_FIELDS: [&str; 12] = [
     "waitingSince",
     "failure",
     "failureHistory",
+    "progress",
     "recovery",
 ];
 
@@ -68,6 +70,7 @@ impl JobStatus {
             waiting_since: read.field("waitingSince", |s| s.waiting_since, |_| None),
             failure: read.field("failure", |s| s.failure, failure),
             failure_history: read.field("failureHistory", |s| s.failure_history, failures),
+            progress: read.field("progress", |s| s.progress, progress),
             recovery: read.field("recovery", |s| s.recovery, recovery),
         };
         let mut unsound = read.unsound;
@@ -103,6 +106,7 @@ impl JobStatus {
             self.waiting_since != other.waiting_since,
             self.failure != other.failure,
             self.failure_history != other.failure_history,
+            self.progress != other.progress,
             self.recovery != other.recovery,
         ];
         STATUS_FIELDS
@@ -133,6 +137,14 @@ impl JobStatus {
         mend_count(&mut status.restart_count);
         for failure in status.failure.iter_mut().chain(&mut status.failure_history) {
             mend_time(&mut failure.time);
+        }
+        if let Some(progress) = &mut status.progress {
+            mend_time(&mut progress.at);
+            for text in [&mut progress.summary, &mut progress.line] {
+                if text.len() > MAX_TEXT_BYTES {
+                    text.clear();
+                }
+            }
         }
         let recovery = &mut status.recovery;
         mend_count(&mut recovery.job);
@@ -280,6 +292,18 @@ fn failure(value: &Value) -> Option<FailureRecord> {
         signal: field(value, "signal"),
         time: field(value, "time"),
         node: field(value, "node"),
+    })
+}
+
+fn progress(value: &Value) -> Option<ProgressStatus> {
+    value.is_object().then(|| ProgressStatus {
+        summary: field(value, "summary").unwrap_or_default(),
+        step: field(value, "step"),
+        total: field(value, "total"),
+        loss: field(value, "loss"),
+        values: entries(value, "values"),
+        at: field(value, "at"),
+        line: field(value, "line").unwrap_or_default(),
     })
 }
 

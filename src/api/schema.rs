@@ -142,7 +142,8 @@ pub(crate) fn built_in<T: JsonSchema>() -> kube_schema::Schema {
 /// explain` keeps line breaks.
 ///
 /// The definition gets columns for `kubectl get` after those of the kind, from the shared status: ready replicas, the
-/// reason why a job waits, and its failure; with `-o wide` also start, end and restarts.
+/// reason why a job waits, and its failure; with `-o wide` also its progress, the age of its last output, start, end and
+/// restarts.
 pub fn tidy_definition(
     mut definition: CustomResourceDefinition,
     required: &[&str],
@@ -219,11 +220,13 @@ fn joined(description: &str) -> String {
 
 /// Returns the columns of `kubectl get` that all kinds have. Those with priority 1 show with `-o wide`. The age is the last
 /// one, as in other tables, unless the kind has this column itself.
-fn shared_columns() -> [CustomResourceColumnDefinition; 7] {
+fn shared_columns() -> [CustomResourceColumnDefinition; 9] {
     [
         ("Ready", "string", ".status.ready", 0),
         ("Reason", "string", ".status.waitingReason", 0),
         ("Failure", "string", ".status.failure.summary", 0),
+        ("Progress", "string", ".status.progress.summary", 1),
+        ("Output", "date", ".status.progress.at", 1),
         ("Started", "date", ".status.startTime", 1),
         ("Finished", "date", ".status.completionTime", 1),
         ("Restarts", "integer", ".status.restartCount", 1),

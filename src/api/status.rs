@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::ProgressStatus;
 use super::objects_only::{list_of_objects, map_of_objects, object, optional_object};
 
 /// The maximum number of earlier failures in a status, because each may have 2 KB of a log.
@@ -56,7 +57,7 @@ pub struct JobStatus {
     )]
     pub ready: String,
 
-    /// Reason in one word why a job waits: no replica runs, such as Unschedulable, or the API server refuses to create,
+    /// Reason in one word why a job waits: no replica runs, such as Unschedulable, the job is Stalled, or the API server refuses to create,
     /// patch or delete one of its objects, such as FailedCreatePod; the latter also in a job that runs or has ended. An
     /// event of the job has the details.
     #[serde(
@@ -87,6 +88,14 @@ pub struct JobStatus {
     )]
     pub failure_history: Vec<FailureRecord>,
 
+    /// Progress of the job, if its run policy requests it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub progress: Option<ProgressStatus>,
+
     /// State that the controller needs after its own restart. Only the controller writes it.
     #[serde(
         default,
@@ -101,7 +110,7 @@ pub struct JobStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobCondition {
-    /// Type of the condition: Created, Running, Restarting, Succeeded, Suspended or Failed.
+    /// Type of the condition: Created, Running, Restarting, Stalled, Succeeded, Suspended or Failed.
     #[serde(rename = "type")]
     pub type_: String,
     /// Status of the condition: True, False or Unknown.
@@ -141,6 +150,8 @@ pub enum ConditionType {
     Running,
     /// Failed replicas are being replaced.
     Restarting,
+    /// The job runs and makes no progress.
+    Stalled,
     /// The job has succeeded.
     Succeeded,
     /// The job is suspended.
@@ -158,6 +169,7 @@ impl ConditionType {
             Self::Created => "Created",
             Self::Running => "Running",
             Self::Restarting => "Restarting",
+            Self::Stalled => "Stalled",
             Self::Succeeded => "Succeeded",
             Self::Suspended => "Suspended",
             Self::Failed => "Failed",
@@ -341,6 +353,7 @@ impl JobStatus {
         status.ready.clone_from(&other.ready);
         status.waiting_reason.clone_from(&other.waiting_reason);
         status.waiting_since.clone_from(&other.waiting_since);
+        status.progress.clone_from(&other.progress);
         status
     }
 

@@ -97,6 +97,7 @@ any_job! {
     fn replica_names(&self, role: &Role<'_>) -> ReplicaNames;
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String>;
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
+    fn prints_progress(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn mounts(&self, topology: &Topology<'_>, role: &Role<'_>) -> Vec<Mount>;
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec);

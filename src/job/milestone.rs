@@ -47,6 +47,15 @@ pub enum Milestone<'a> {
     BackoffLimit,
     /// `activeDeadlineSeconds` have passed.
     Deadline,
+    /// The job runs and makes no progress.
+    Stalled {
+        /// The replica, its last line and the time: `primes-worker-0 has printed nothing for 30 min`.
+        why: &'a str,
+    },
+    /// The job makes progress again.
+    Advancing,
+    /// The job made no progress for too long.
+    FailedByStall,
 }
 
 impl Milestone<'_> {
@@ -85,6 +94,9 @@ impl Milestone<'_> {
             Self::Deadline => {
                 format!("Job {name} has failed because it was active longer than specified deadline")
             }
+            Self::Stalled { why } => format!("{kind} {name} is stalled: {why}."),
+            Self::Advancing => format!("{kind} {name} makes progress again."),
+            Self::FailedByStall => format!("{kind} {name} has failed because it was stalled."),
         }
     }
 

@@ -114,7 +114,7 @@ use crate::api::{JobStatus, RunPolicy};
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) | none |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) | `objects` |
 /// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`mounts`](Self::mounts), [`customize`](Self::customize) | `env`, `mounts` and `customize`; a running pod keeps what it has |
-/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`on_failure`](Self::on_failure), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`on_failure`](Self::on_failure), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`prints_progress`](Self::prints_progress), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
 /// | the status is written | [`encode_status`](Self::encode_status) | it gets the next status |
 ///
 /// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
@@ -495,6 +495,22 @@ pub trait TrainingJob:
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         let _ = (topology, replica);
         false
+    }
+
+    /// Returns true if this replica prints the progress of the job, so that its output is read if the run policy requests it
+    /// ([`RunPolicy::progress`]). Default: [`is_master`](Self::is_master). If no replica of a job does, that is the first
+    /// replica of the last role with running pods.
+    ///
+    /// ```
+    /// use training_job::Replica;
+    ///
+    /// /// The scheduler prints nothing.
+    /// fn prints_progress(replica: &Replica<'_>) -> bool {
+    ///     replica.role.class() == "Worker" && replica.index == 0
+    /// }
+    /// ```
+    fn prints_progress(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        self.is_master(topology, replica)
     }
 
     /// Returns true if the other replicas connect to this replica, by its name, to form the cluster. Default: false.

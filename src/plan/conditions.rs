@@ -13,7 +13,7 @@ const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 /// Sets a condition. Returns true if the status has changed.
 ///
 /// A condition with the same status and reason is not changed. A changed condition moves to the end of the list, so that
-/// the last condition is the latest. Nothing changes after Failed.
+/// the last condition is the latest; only Stalled comes before Running. Nothing changes after Failed.
 ///
 /// Clients sort conditions by their times, which are in seconds, to find the latest. Therefore a condition other than
 /// Created becomes True at least one second after all other True conditions.
@@ -34,6 +34,7 @@ pub(super) fn set(
         .and_then(|c| c.last_transition_time.clone());
     let at = match (value, type_) {
         (ConditionStatus::True, ConditionType::Created) => now,
+        (_, ConditionType::Stalled) => before_running(status, now),
         (ConditionStatus::True, _) => after_others(status, type_, now),
         _ => now,
     };
@@ -42,21 +43,45 @@ pub(super) fn set(
         status: value,
         reason: reason.to_owned(),
         message,
-        last_update_time: Some(Time(if kept.is_some() { now } else { at })),
+        last_update_time: Some(Time(if kept.is_some() { now } else { at.max(now) })),
         last_transition_time: kept.or(Some(Time(at))),
     };
     match type_ {
-        ConditionType::Restarting => remove(status, ConditionType::Running),
-        ConditionType::Running | ConditionType::Suspended => remove(status, ConditionType::Restarting),
+        ConditionType::Restarting => {
+            remove(status, ConditionType::Running);
+            remove(status, ConditionType::Stalled);
+        }
+        ConditionType::Running => remove(status, ConditionType::Restarting),
+        ConditionType::Suspended => {
+            remove(status, ConditionType::Restarting);
+            remove(status, ConditionType::Stalled);
+        }
         ConditionType::Succeeded | ConditionType::Failed => {
             remove(status, ConditionType::Restarting);
+            remove(status, ConditionType::Stalled);
             turn_off(status, ConditionType::Running, now);
         }
-        ConditionType::Created | ConditionType::HookPanicked => {}
+        ConditionType::Created | ConditionType::HookPanicked | ConditionType::Stalled => {}
     }
     remove(status, type_);
-    status.conditions.push(condition);
+    let running = status
+        .conditions
+        .iter()
+        .position(|c| c.type_ == ConditionType::Running.as_str());
+    let place = running.filter(|_| type_ == ConditionType::Stalled);
+    status
+        .conditions
+        .insert(place.unwrap_or(status.conditions.len()), condition);
     true
+}
+
+/// Returns a time before that of Running. Clients regard the newest condition as the state of the job, and fail if they do not
+/// know it: the job runs. The time of the last update is that of the stall.
+fn before_running(status: &JobStatus, now: Timestamp) -> Timestamp {
+    let running = status.condition(ConditionType::Running);
+    let running = running.and_then(|c| c.last_transition_time.as_ref());
+    let before = running.and_then(|time| time.0.checked_sub(SignedDuration::from_secs(1)).ok());
+    before.map_or(now, |before| before.min(now))
 }
 
 /// Returns `now`, or one second after the latest True condition of another type if that is later.

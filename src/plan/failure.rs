@@ -1,5 +1,7 @@
 //! Failures of replicas: the cause of each, and its consequence.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -55,6 +57,8 @@ pub(super) enum FailureCause {
     Disrupted,
     /// The pod is gone, or its deletion or disruption began before its container ended.
     Lost,
+    /// The pod runs, and the job makes no progress.
+    Stalled,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +104,31 @@ impl Failure {
             record.time = [record.time.take(), disrupted].into_iter().flatten().min();
         }
         failure
+    }
+
+    /// Returns the failure of a replica in a job that makes no progress, which has run for at least `time`. `tails` are the last
+    /// lines of all watched replicas.
+    pub(super) fn stalled(
+        replica: &Replica<'_>,
+        pod: &PodRecord,
+        why: &str,
+        tails: &str,
+        time: Duration,
+        now: Timestamp,
+    ) -> Self {
+        let tails = last_words(tails.to_owned(), MAX_MESSAGE.saturating_sub(why.len()));
+        let record = FailureRecord {
+            reason: reasons::STALLED.to_owned(),
+            message: format!("{why}{tails}"),
+            time: Some(Time(now)),
+            ..Self::record(replica, &pod.name)
+        };
+        let is_long = time >= SOON_AFTER_START.unsigned_abs();
+        Self {
+            cause: FailureCause::Stalled,
+            record,
+            run_time: Some(if is_long { RunTime::Long } else { RunTime::Short }),
+        }
     }
 
     /// Returns the failure of a pod whose container `main` failed, or that failed as a whole.
@@ -178,7 +207,9 @@ impl Failure {
     pub(super) fn consequence(&self, job: &dyn AnyJob, role: &Role<'_>) -> Consequence {
         match (self.cause, &role.restart_policy) {
             // No process is to blame for a lost pod, and the kubelet has already decided on a restart in place.
-            (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
+            (FailureCause::Lost | FailureCause::RestartedInPlace | FailureCause::Stalled, _) => {
+                Consequence::Restart
+            }
             _ if role.definition.always_replaced => Consequence::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
@@ -196,7 +227,7 @@ impl Failure {
             FailureCause::Exit(code) => Cause::Exited(code),
             FailureCause::RestartedInPlace => Cause::RestartedByKubelet,
             FailureCause::Disrupted => Cause::Disrupted,
-            FailureCause::Lost => Cause::Deleted,
+            FailureCause::Lost | FailureCause::Stalled => Cause::Deleted,
         };
         ReplicaFailure::new(role, index, cause, &self.record.reason)
     }

@@ -3,7 +3,7 @@
 //! A [`Plan`] lists all actions that are due now, and the time of the next reconcile. The plan of an active job is
 //! made in three steps. Each returns a value. A survey determines the state of each replica (`survey.rs`). A verdict
 //! decides what these states mean for the job (`verdict.rs`, `limits.rs`: failed, succeeded, out of time, over the backoff
-//! limit, restarts, goes on). The consequences are the next status (`next_status.rs`) and the actions (`actions.rs`).
+//! limit, stalled (`stall.rs`), restarts, goes on). The consequences are the next status (`next_status.rs`) and the actions (`actions.rs`).
 //!
 //! State that must not be lost is written first. A plan whose status ends the job, enters a restart, suspends or
 //! resumes does nothing else. The next plan is made from the stored status, and does the deleting and creating. So a
@@ -29,6 +29,7 @@ mod refused;
 mod relabel;
 mod resize;
 mod restarts;
+mod stall;
 mod start_failure;
 mod survey;
 mod suspension;
@@ -45,13 +46,15 @@ pub use printable::printable;
 pub use refused::{invalid, panicked};
 pub use resize::restarts_for_sizes;
 pub use types::{
-    ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
+    ChildKind, Dangling, Deletion, ObjectPatch, OutputWatch, Plan, PlannedEvent, PlannedPod, Requeue,
+    StatusChange, WatchedPod,
 };
 
 use actions::actions;
 use facts::Facts;
 use next_status::NextStatus;
 use observed::Observed;
+use stall::Output;
 use survey::survey;
 use verdict::judge;
 
@@ -82,10 +85,14 @@ pub fn plan(job: &ValidJob<'_>, observed: &Observed, now: Timestamp) -> Plan {
     } else {
         let waits = gang::waits(&facts, &status);
         let survey = survey(&facts, &status, waits);
-        let verdict = judge(&facts, &status, &survey);
-        let next = NextStatus::of_active(&facts, status, &survey, &verdict);
+        let output = Output::of(&facts, &survey);
+        let verdict = judge(&facts, &status, &survey, output.as_ref());
+        let next = NextStatus::of_active(&facts, status, &survey, &verdict, output.as_ref());
         let actions = actions(&facts, &survey, &verdict, &next);
-        (next, actions)
+        (
+            next,
+            actions.and(output.map(|output| output.actions()).unwrap_or_default()),
+        )
     };
     next.with(hidden.and(actions).and(notices::stuck(&facts)))
 }

@@ -1,6 +1,7 @@
 //! The next status of a job: conditions, counts, and the events about them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,8 +14,10 @@ use crate::job::{Milestone, ReplicaState, Replicas, Role};
 use crate::render;
 
 use super::facts::Facts;
+use super::failure::FailureCause;
 use super::observed::{Phase, PodRecord};
 use super::pod_end::end_of;
+use super::stall::Output;
 use super::survey::{self, Survey};
 use super::types::{Plan, PlannedEvent, StatusChange};
 use super::verdict::JobVerdict;
@@ -31,6 +34,8 @@ pub(super) struct NextStatus<'a> {
     /// The number of ready replicas, once they are counted. In the status of a job in a queue, others count as active.
     ready: Option<i32>,
     events: Vec<PlannedEvent>,
+    /// The least time between two writes of the progress alone.
+    progress_interval: Option<Duration>,
 }
 
 impl<'a> NextStatus<'a> {
@@ -40,6 +45,7 @@ impl<'a> NextStatus<'a> {
         status: JobStatus,
         survey: &Survey<'_>,
         verdict: &JobVerdict<'_, '_>,
+        output: Option<&Output<'_>>,
     ) -> Self {
         let mut next = NextStatus::new(facts, status);
         next.waits = survey.waits;
@@ -70,7 +76,12 @@ impl<'a> NextStatus<'a> {
                 if let Some(root_cause) = &restarts.root_cause {
                     next.status.set_failure(Some(root_cause.failure.record.clone()));
                     let role = root_cause.replica.role.name();
-                    next.mark_restarting(true, reasons::RESTARTING, &Milestone::Restarting { role });
+                    let why = output.and_then(Output::why);
+                    let milestone = match why.filter(|_| root_cause.failure.cause == FailureCause::Stalled) {
+                        Some(why) => Milestone::Stalled { why },
+                        None => Milestone::Restarting { role },
+                    };
+                    next.mark_restarting(true, reasons::RESTARTING, &milestone);
                 }
             }
             JobVerdict::Resizes { change, .. } => {
@@ -83,8 +94,10 @@ impl<'a> NextStatus<'a> {
                     true => next.mark_running(),
                     false => next.stop_running(&survey.states),
                 }
+                next.mark_stalled(output);
             }
         }
+        next.show_progress(output);
         if !next.status.is_finished() {
             next.count_pending_as_active();
         }
@@ -100,6 +113,7 @@ impl<'a> NextStatus<'a> {
             stored_first: false,
             ready: None,
             events: Vec::new(),
+            progress_interval: None,
         }
     }
 
@@ -262,6 +276,35 @@ impl<'a> NextStatus<'a> {
         }
     }
 
+    /// Sets or removes Stalled. It stays until the job makes progress, also if another operator takes over meanwhile.
+    fn mark_stalled(&mut self, output: Option<&Output<'_>>) {
+        let stored = self.facts.stored;
+        if let Some(why) = output.and_then(Output::why) {
+            let (type_, holds) = (ConditionType::Stalled, ConditionStatus::True);
+            let milestone = Milestone::Stalled { why };
+            if self.set(type_, holds, reasons::STALLED, &milestone) {
+                self.announce(true, reasons::STALLED, &milestone, None);
+            }
+        } else if stored.is(ConditionType::Stalled) && output.is_none_or(|o| o.has_advanced_since(stored)) {
+            conditions::remove(&mut self.status, ConditionType::Stalled);
+            if output.is_some() {
+                self.announce(false, reasons::ADVANCING, &Milestone::Advancing, None);
+            }
+        }
+    }
+
+    fn show_progress(&mut self, output: Option<&Output<'_>>) {
+        match output {
+            Some(output) => {
+                self.progress_interval = Some(output.write_interval());
+                if let Some(progress) = output.status() {
+                    self.status.progress = Some(progress);
+                }
+            }
+            None => self.status.progress = None,
+        }
+    }
+
     fn mark_ended(&mut self) {
         self.status.completion_time = Some(Time(self.facts.now));
         self.settle_counts();
@@ -327,7 +370,7 @@ impl<'a> NextStatus<'a> {
         let limit = failure.is_some_and(|f| match f.reason.as_str() {
             // A pod can fail for its own deadline with the same reason. The record of the job's deadline names no pod.
             reasons::DEADLINE_EXCEEDED => f.pod.is_none(),
-            reason => reason == reasons::BACKOFF_LIMIT_EXCEEDED,
+            reason => [reasons::BACKOFF_LIMIT_EXCEEDED, reasons::STALLED].contains(&reason),
         });
         self.facts.job.policy.clean_pods != CleanPodPolicy::None
             || (limit && self.status.is(ConditionType::Failed))
@@ -350,10 +393,23 @@ impl<'a> NextStatus<'a> {
         let notices = actions.notices.iter().filter(|_| !runs);
         let lacks_children = observed.pods.is_empty() || actions.creates() > 0;
         let reason = waiting::reason(notices, &stored.waiting_reason, lacks_children);
-        let reason = if is_active { reason } else { String::new() };
+        let reason = match is_active {
+            true if self.status.is(ConditionType::Stalled) => reasons::STALLED.to_owned(),
+            true => reason,
+            false => String::new(),
+        };
         self.status.set_waiting(reason, now);
         let mut change = None;
         if self.status != *stored {
+            let only_progress = || {
+                let progress = stored.progress.clone();
+                let without = JobStatus {
+                    progress,
+                    ..self.status.clone()
+                };
+                without == *stored
+            };
+            let at_most_every = self.progress_interval.filter(|_| only_progress());
             self.status.ready = format!("{ready}/{}", job.topology.total());
             let news = self.status.with_counts_of(stored);
             let urgent =
@@ -361,6 +417,7 @@ impl<'a> NextStatus<'a> {
             change = Some(StatusChange {
                 status: self.status,
                 urgent,
+                at_most_every,
             });
         }
         Plan {

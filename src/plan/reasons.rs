@@ -87,6 +87,18 @@ pub const POD_GROUP_WAITS: &str = "PodGroupWaits";
 /// Notice: some pods have had no node for long while the others occupy theirs.
 pub const PARTLY_SCHEDULED: &str = "PartlyScheduled";
 
+/// Condition Stalled, an event, and the failure record of a job that restarts or fails for it: the job makes no progress.
+pub const STALLED: &str = "Stalled";
+
+/// Event: a stalled job makes progress again.
+pub const ADVANCING: &str = "Advancing";
+
+/// Notice: the operator may not read the output of a replica.
+pub const LOGS_DENIED: &str = "LogsDenied";
+
+/// Notice: the output of a replica cannot be read.
+pub const LOGS_UNAVAILABLE: &str = "LogsUnavailable";
+
 /// Failure record: the job exceeded its deadline.
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 

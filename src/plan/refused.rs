@@ -76,10 +76,7 @@ pub fn invalid(
         end::fill_completion_time(&mut next, now);
         end::bound_active(&mut next, observed);
         plan = plan.and(end::expire(&next, ttl, now));
-        plan.status = (next != *status).then_some(StatusChange {
-            status: next,
-            urgent: true,
-        });
+        plan.status = (next != *status).then_some(StatusChange::urgent(next));
         return plan;
     }
     if status.start_time.is_none() {
@@ -102,10 +99,7 @@ pub fn invalid(
             ..Default::default()
         };
         next.failure = Some(failure.summarized());
-        plan.status = Some(StatusChange {
-            status: next,
-            urgent: true,
-        });
+        plan.status = Some(StatusChange::urgent(next));
     }
     plan.events.push(PlannedEvent {
         warning: true,
@@ -155,10 +149,7 @@ pub fn panicked(
         );
     }
     Plan {
-        status: (next != *status).then_some(StatusChange {
-            status: next,
-            urgent: true,
-        }),
+        status: (next != *status).then_some(StatusChange::urgent(next)),
         events: vec![PlannedEvent {
             warning: true,
             reason,

@@ -1,12 +1,14 @@
 //! The plan for a job, and its parts.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::JobStatus;
 use crate::job::{JobObject, ObjectKind};
 use crate::render;
-use crate::validate::ValidJob;
+use crate::validate::{Progress, ValidJob};
 
 use super::reasons;
 
@@ -43,6 +45,30 @@ pub struct Plan {
     pub waits_for_capacity: bool,
     /// True if the job cannot be run because it is invalid or cannot be read.
     pub refused: bool,
+    /// The pods whose output is read until the next plan, if the job requests it.
+    pub output: Option<OutputWatch>,
+}
+
+/// The pods of a job whose output is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputWatch {
+    /// The pods. Their containers run.
+    pub pods: Vec<WatchedPod>,
+    /// The progress policy of the job.
+    pub progress: Progress,
+}
+
+/// A run of a container whose output is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedPod {
+    /// The name of the pod.
+    pub name: String,
+    /// The UID of the pod.
+    pub uid: String,
+    /// The name of the container.
+    pub container: String,
+    /// The number of restarts of the container before this run.
+    pub restarts: i32,
 }
 
 /// A pod to create. It is rendered when its call is made, because each pod of a large job may name all others, and a
@@ -63,6 +89,19 @@ pub struct StatusChange {
     /// True if the status must be written immediately. Updates of counts only, or that report only that a job was
     /// created or begins to run in part, may be deferred, so that changes that follow each other share one write.
     pub urgent: bool,
+    /// The least time since the last write, if only the progress has changed.
+    pub at_most_every: Option<Duration>,
+}
+
+impl StatusChange {
+    /// Returns the change to a status that must be written immediately.
+    pub fn urgent(status: JobStatus) -> Self {
+        Self {
+            status,
+            urgent: true,
+            at_most_every: None,
+        }
+    }
 }
 
 /// A change of an existing object.
@@ -198,10 +237,9 @@ impl Plan {
         if unsound.is_empty() || self.delete_job {
             return;
         }
-        let change = self.status.get_or_insert_with(|| StatusChange {
-            status: status.clone(),
-            urgent: true,
-        });
+        let change = self
+            .status
+            .get_or_insert_with(|| StatusChange::urgent(status.clone()));
         change.urgent = true;
         self.events.push(PlannedEvent {
             warning: true,
@@ -264,6 +302,7 @@ impl Plan {
         join(&mut self.notices, other.notices);
         self.delete_job |= other.delete_job;
         self.waits_for_capacity |= other.waits_for_capacity;
+        self.output = self.output.or(other.output);
         if let Some(Requeue { at, why }) = other.requeue {
             self.requeue_at(at, why);
         }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_CLOCK_SKEW, MAX_MESSAGE, Phase, PodRecord, last_words};
-use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery};
+use crate::api::{FailureAction, FailureRecord, JobStatus, Recovery, StallAction};
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Scope};
 use crate::validate::ValidJob;
 
@@ -15,6 +15,7 @@ use super::failure::{Consequence, Failure, FailureCause};
 use super::limits::{self, Charge, RestartLimit};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
+use super::stall::{Output, Stall};
 use super::survey::{self, ObservedReplica, ObservedRole, Situation, Survey};
 use super::{reasons, resize};
 
@@ -83,11 +84,12 @@ impl<'a> FailedReplica<'_, 'a> {
 }
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
-/// success over the deadline, and the deadline over the backoff limit.
+/// success over the deadline, and the deadline over the backoff limit. A job is stalled only if no replica has failed.
 pub(super) fn judge<'s, 'a>(
     facts: &Facts<'_>,
     status: &JobStatus,
     survey: &'s Survey<'a>,
+    output: Option<&'s Output<'a>>,
 ) -> JobVerdict<'s, 'a> {
     let job = facts.job;
     let mut failed = failures(job, &status.recovery, survey);
@@ -113,6 +115,36 @@ pub(super) fn judge<'s, 'a>(
             record: Box::new(out_of_time(survey, job.policy.active_deadline_seconds, facts.now)),
             limit: None,
         };
+    }
+    if let Some(Stall {
+        replica,
+        pod,
+        failure,
+        ..
+    }) = output.and_then(|output| output.stall.as_ref())
+        && failed.is_empty()
+    {
+        match job.policy.progress.as_ref().map(|progress| &progress.on_stall) {
+            Some(StallAction::Fail) => {
+                return JobVerdict::Failed {
+                    milestone: Milestone::FailedByStall,
+                    record: Box::new(failure.record.clone()),
+                    limit: None,
+                };
+            }
+            Some(StallAction::Restart) => failed.push(FailedReplica {
+                replica: *replica,
+                pod: Some(pod),
+                scope: Scope::Job,
+                failure,
+                is_reported: true,
+                limit: Some(RestartLimit::Job),
+                pause: Duration::ZERO,
+                consequence: Consequence::Restart,
+                is_secondary: false,
+            }),
+            _ => {}
+        }
     }
     let root_cause = root_cause(&failed, &stopping);
     let scopes = restart_scopes(&failed);

@@ -56,7 +56,12 @@ impl Plan {
         status.set_waiting(reason.to_owned(), now);
         let urgent = self.status.as_ref().is_some_and(|change| change.urgent);
         // The plan may only have removed the reason, which it does not know.
-        self.status = Some(StatusChange { status, urgent }).filter(|change| change.status != *stored);
+        self.status = Some(StatusChange {
+            status,
+            urgent,
+            at_most_every: None,
+        })
+        .filter(|change| change.status != *stored);
     }
 }
 
@@ -112,7 +117,11 @@ mod tests {
         assert_eq!(plan.status, None);
         // A plan that removes the reason writes nothing either.
         let urgent = false;
-        plan.status = Some(StatusChange { status, urgent });
+        plan.status = Some(StatusChange {
+            status,
+            urgent,
+            at_most_every: None,
+        });
         plan.report_refusal(&stored, "FailedCreatePod", later);
         assert_eq!(plan.status, None);
     }

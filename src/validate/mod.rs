@@ -11,6 +11,7 @@ mod misplaced;
 mod objects;
 mod pod;
 pub(crate) mod policies;
+pub(crate) mod progress;
 mod prune;
 mod roles;
 pub(crate) mod schema;
@@ -23,6 +24,7 @@ pub use annotations::AnnotatedJob;
 pub use kube_schema::quantity::amount;
 pub use kube_schema::{field, item};
 pub(crate) use layout::service_name as common_service_name;
+pub use progress::{MAX_WATCHED, Progress};
 pub(crate) use roles::role_without_spec;
 pub use schema::UNKNOWN_FIELD;
 pub(crate) use template::framework_port;
@@ -83,6 +85,8 @@ pub struct Policy {
     pub failure: FailurePolicy,
     /// The success policy, if the job sets one.
     pub success: Option<JobSuccessPolicy>,
+    /// The progress policy, if the job sets one.
+    pub progress: Option<Progress>,
     /// True if the job is suspended: it must have no pods.
     pub suspend: bool,
     /// True if another controller runs the job, so that this operator leaves it alone.
@@ -219,6 +223,9 @@ fn check<'a>(
         let field = job.run_policy_field("successPolicy");
         policies::check_success_policy(job, &field, success, &roles, &mut errors);
     }
+    if let Some(progress) = &policy.progress {
+        progress::check_watched(&job.run_policy_field("progress"), progress, &roles, &mut errors);
+    }
     let is_compact = wanted.layout == Some(Layout::Compact) && job.framework().has_services();
     let topology = Topology {
         job: name,
@@ -351,7 +358,7 @@ fn check_policy(
             errors.too_small(path(field), negative, 0.0);
         }
     }
-    Policy {
+    let mut checked = Policy {
         clean_pods,
         ttl_seconds: policy.ttl_seconds_after_finished.map(i64::from),
         active_deadline_seconds: policy.active_deadline_seconds,
@@ -363,13 +370,17 @@ fn check_policy(
         stable_address: policy.stable_address.unwrap_or(job.framework().stable_address),
         failure: policy.failure_policy.clone().unwrap_or_default(),
         success: policy.success_policy.clone(),
+        progress: None,
         suspend: policy.suspend.unwrap_or(false),
         is_for_another_controller: managers
             .iter()
             .any(|(_, manager)| RunPolicy::is_another_controller(manager)),
         success_grace_period: settings.success_grace_period,
         failure_grace_period: settings.failure_grace_period,
-    }
+    };
+    let progress = policy.progress.as_ref();
+    checked.progress = progress.map(|wanted| progress::check(&path("progress"), wanted, &checked, errors));
+    checked
 }
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in

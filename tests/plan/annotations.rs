@@ -55,6 +55,10 @@ fn values(field: &str) -> Vec<Value> {
         "layout" => vec![json!("Plain"), json!("Compact")],
         "stableAddress" => vec![json!(true), json!(false)],
         "sidecarGracePeriodSeconds" => vec![json!(0), json!(60)],
+        "progress" => vec![
+            json!({}),
+            json!({"stalledAfterSeconds": 60, "onStall": "Fail", "watch": "All"}),
+        ],
         _ => Vec::new(),
     }
 }
@@ -287,6 +291,7 @@ fn each_annotation_has_the_name_of_its_field() {
                 "runPolicy.sidecarGracePeriodSeconds",
                 "training.kubeflow.org/sidecar-grace-period-seconds"
             ),
+            ("runPolicy.progress", "training.kubeflow.org/progress"),
         ]
     );
 }

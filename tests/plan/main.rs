@@ -36,6 +36,7 @@ mod restarts;
 mod scaling;
 mod scopes;
 mod sidecars;
+mod stalls;
 mod success;
 mod suspension;
 mod time;

@@ -23,6 +23,8 @@ pub(super) struct OutputLine {
     pub(super) bytes: Vec<u8>,
     /// True if a line feed followed.
     pub(super) ended: bool,
+    /// The number of bytes at the beginning that were stored before.
+    stored: usize,
 }
 
 impl OutputLine {
@@ -44,6 +46,8 @@ fn last_state(line: &[u8]) -> String {
 #[derive(Debug, Default)]
 pub(super) struct LineSplitter {
     pending: Vec<u8>,
+    /// The number of bytes of `pending` that are stored.
+    stored: usize,
 }
 
 impl LineSplitter {
@@ -57,6 +61,7 @@ impl LineSplitter {
             lines.push(OutputLine {
                 bytes: std::mem::take(&mut self.pending),
                 ended: true,
+                stored: std::mem::take(&mut self.stored),
             });
         }
         self.pending.extend_from_slice(bytes);
@@ -70,11 +75,18 @@ impl LineSplitter {
         Some(last_state(&self.pending)).filter(|state| overwrites && !state.is_empty())
     }
 
+    /// Returns the part of the unfinished line that is not stored yet, which counts as stored from now on.
+    pub(super) fn store(&mut self) -> &[u8] {
+        let from = std::mem::replace(&mut self.stored, self.pending.len());
+        self.pending.get(from..).unwrap_or_default()
+    }
+
     /// Returns the rest after the end of the stream, if it did not end with a line feed.
     pub(super) fn finish(self) -> Option<OutputLine> {
         (!self.pending.is_empty()).then_some(OutputLine {
             bytes: self.pending,
             ended: false,
+            stored: self.stored,
         })
     }
 
@@ -85,9 +97,12 @@ impl LineSplitter {
                 .find(|back| self.pending[MAX_LINE_BYTES - back] & 0xC0 != 0x80)
                 .unwrap_or(0);
             let rest = self.pending.split_off(MAX_LINE_BYTES - back);
+            let stored = self.stored.min(self.pending.len());
+            self.stored -= stored;
             lines.push(OutputLine {
                 bytes: std::mem::replace(&mut self.pending, rest),
                 ended: false,
+                stored,
             });
         }
     }
@@ -181,9 +196,21 @@ impl RunLog {
         self.tail.push(line.text());
         let stored = self.stored.as_mut();
         let stored = stored.map_or(Ok(()), |stored| {
-            stored.write(stream, &line.bytes, line.ended, Timestamp::now())
+            let new = line.bytes.get(line.stored..).unwrap_or_default();
+            stored.write(stream, new, line.ended, Timestamp::now())
         });
         self.write_file(line).and(stored)
+    }
+
+    /// Stores a piece of an unfinished line.
+    ///
+    /// # Errors
+    /// The first failed write.
+    pub(super) fn store(&mut self, stream: Stream, piece: &[u8]) -> io::Result<()> {
+        let stored = self.stored.as_mut();
+        stored.map_or(Ok(()), |stored| {
+            stored.write(stream, piece, false, Timestamp::now())
+        })
     }
 
     fn write_file(&mut self, line: &OutputLine) -> io::Result<()> {
@@ -229,6 +256,7 @@ mod tests {
     #[test]
     fn a_line_that_overwrites_itself_has_a_state_before_its_end() {
         let mut lines = LineSplitter::default();
+        let mut stored = Vec::new();
         for (chunk, state) in [
             (&b"a line\nand another"[..], None),
             (b"\r10", Some("10")),
@@ -236,9 +264,16 @@ mod tests {
             (b"\r20%\r", Some("20%")),
             (b"\n", None),
         ] {
-            lines.push(chunk);
+            for line in lines.push(chunk) {
+                stored.extend_from_slice(&line.bytes[line.stored..]);
+            }
             assert_eq!(lines.update().as_deref(), state);
+            stored.extend_from_slice(lines.store());
         }
+        assert_eq!(
+            stored, b"a lineand another\r10%\r20%\r",
+            "each byte is stored once"
+        );
     }
 
     #[test]

@@ -264,6 +264,8 @@ impl Reader {
             let is_due = updated.is_none_or(|at: Instant| at.elapsed() >= UPDATE_INTERVAL);
             if let Some(text) = lines.update().filter(|_| is_due) {
                 updated = Some(Instant::now());
+                let stored = self.log.lock().store(self.line.stream, lines.store());
+                self.report(stored).await;
                 self.send(text, true).await;
             }
         }
@@ -274,6 +276,11 @@ impl Reader {
 
     async fn emit(&self, line: &OutputLine) {
         let written = self.log.lock().write(self.line.stream, line);
+        self.report(written).await;
+        self.send(line.text(), false).await;
+    }
+
+    async fn report(&self, written: io::Result<()>) {
         if let Err(error) = written {
             let lost = LogLost {
                 namespace: self.line.namespace.clone(),
@@ -282,7 +289,6 @@ impl Reader {
             };
             let _ = self.events.send(NodeEvent::LogLost(lost)).await;
         }
-        self.send(line.text(), false).await;
     }
 
     async fn send(&self, text: String, is_update: bool) {

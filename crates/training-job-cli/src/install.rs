@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use training_job::admission;
-use training_job_program::{all_kinds_but, is_on_secrets, program};
+use training_job_program::{all_kinds_but, is_on_secrets, program, rule_on_logs};
 use training_job_review::report::note;
 use training_job_review::{Failure, Kind, help, write};
 
@@ -28,6 +28,7 @@ Other permissions of the account, and those of other installations, stay as they
 
 Examples:
   {program} rbac --namespace operators | kubectl apply --server-side --force-conflicts -f -
+  {program} rbac --logs --namespace operators | kubectl apply --server-side --force-conflicts -f -
 
 Exit codes:
   0  success
@@ -71,6 +72,10 @@ pub enum Install {
         /// The operator's service account.
         #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
         service_account: String,
+        /// Print instead the right to read the output of pods, which jobs with runPolicy.progress need. Who may read
+        /// logs reads what is printed there, secrets included.
+        #[arg(long)]
+        logs: bool,
         /// The kinds to print.
         #[command(flatten)]
         kinds: InstalledKinds,
@@ -144,8 +149,12 @@ impl Install {
             Self::Rbac {
                 namespace,
                 service_account,
+                logs,
                 kinds: of,
-            } => yaml(&permissions(kinds, &of.of(kinds)?, (namespace, service_account)))?,
+            } => yaml(&match logs {
+                true => log_permissions((namespace, service_account)),
+                false => permissions(kinds, &of.of(kinds)?, (namespace, service_account)),
+            })?,
             Self::Manifests {
                 image,
                 namespace,
@@ -216,20 +225,8 @@ fn manifests(all: &Kinds, kinds: &[&Arc<Kind>], namespace: &str, image: &str) ->
 /// Returns the roles and their bindings to the service account. The names of objects of the whole cluster contain the
 /// namespace, so that the permissions of another installation stay as they are. The right on Secrets has a role of its own,
 /// so that it can be left out, or bound in some namespaces only.
-fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], (namespace, account): (&str, &str)) -> Vec<Value> {
-    const GROUP: &str = "rbac.authorization.k8s.io";
+fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], account: (&str, &str)) -> Vec<Value> {
     let (name, lease) = (&program().name, &program().lease);
-    let election = format!("{name}-leader-election");
-    let account = json!({"kind": "ServiceAccount", "name": account, "namespace": namespace});
-    let of_cluster = format!("{name}-{namespace}");
-    let object = |kind: &str, metadata: Value, more: Value| {
-        let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata});
-        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
-            object.extend(more);
-        }
-        object
-    };
-    let reference = |kind: &str, name: &str| json!({"apiGroup": GROUP, "kind": kind, "name": name});
     // A name is unknown when something is created.
     let leases = json!([
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
@@ -237,25 +234,43 @@ fn permissions(all: &Kinds, kinds: &[&Arc<Kind>], (namespace, account): (&str, &
     ]);
     let rules = all.rules_of(kinds.iter().copied());
     let (of_secrets, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(is_on_secrets);
-    let with_binding = |prefix: &str, name: String, metadata: Value, rules: Value| {
-        let role = format!("{prefix}Role");
-        let bound = json!({"roleRef": reference(&role, &name), "subjects": [account]});
-        [
-            object(&role, metadata.clone(), json!({"rules": rules})),
-            object(&format!("{prefix}RoleBinding"), metadata, bound),
-        ]
-    };
     let mut objects = Vec::new();
     for (end, rules) in [("", rules), ("-secrets", of_secrets)] {
         if !rules.is_empty() {
-            let name = format!("{of_cluster}{end}");
-            let metadata = json!({"name": name});
-            objects.extend(with_binding("Cluster", name, metadata, json!(rules)));
+            objects.extend(role_of_cluster(end, &json!(rules), account));
         }
     }
-    let metadata = json!({"name": election, "namespace": namespace});
-    objects.extend(with_binding("", election, metadata, leases));
+    let metadata = json!({"name": format!("{name}-leader-election"), "namespace": account.0});
+    objects.extend(role("", &metadata, &leases, account));
     objects
+}
+
+/// Returns the role that allows to read the output of pods, and its binding.
+fn log_permissions(account: (&str, &str)) -> Vec<Value> {
+    role_of_cluster("-logs", &json!([rule_on_logs()]), account).into()
+}
+
+/// Returns the ClusterRole of an installation with this end of its name, and its binding.
+fn role_of_cluster(end: &str, rules: &Value, account: (&str, &str)) -> [Value; 2] {
+    let metadata = json!({"name": format!("{}-{}{end}", program().name, account.0)});
+    role("Cluster", &metadata, rules, account)
+}
+
+/// Returns a Role, or with the prefix `Cluster` a ClusterRole, and its binding to a service account, which is given by its
+/// namespace and name.
+fn role(prefix: &str, metadata: &Value, rules: &Value, (namespace, account): (&str, &str)) -> [Value; 2] {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let (version, kind) = (format!("{GROUP}/v1"), format!("{prefix}Role"));
+    [
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules}),
+        json!({
+            "apiVersion": version,
+            "kind": format!("{kind}Binding"),
+            "metadata": metadata,
+            "roleRef": {"apiGroup": GROUP, "kind": kind, "name": metadata["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        }),
+    ]
 }
 
 fn deployment(namespace: &str, image: &str, enabled: Option<String>) -> Value {

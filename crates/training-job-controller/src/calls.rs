@@ -50,6 +50,8 @@ pub(super) enum Urgency {
     /// A write of a job's children.
     Children,
     Event,
+    /// A read of a replica's output.
+    Output,
 }
 
 /// The limiter: calls in flight, and calls that wait for a permit.
@@ -147,11 +149,16 @@ impl CallLimiter {
             }
         };
         match &answer {
+            // A node answers it, so that neither its latency nor its failure is one of the API server.
+            Ok(_) if urgency == Urgency::Output => {}
             Ok(_) => self.state.lock().completed(urgency, begun.elapsed()),
             // A server that is away is not overloaded.
             Err(CallError::Away) => {}
             Err(CallError::Timeout(_)) if !self.gate.is_open() => return Err(CallError::Away),
-            Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
+            Err(error)
+                if error.code() == Some(429)
+                    || urgency != Urgency::Output && Answer::from(error) == Answer::Unknown =>
+            {
                 self.state.lock().overloaded();
             }
             // Other refusals do not depend on the load.

@@ -21,6 +21,7 @@ use super::finished::{FinishedJob, FinishedJobs};
 use super::freed_capacity::FreedCapacity;
 use super::metrics::{LostStory, Metrics};
 use super::missing_permissions::MissingPermissions;
+use super::output::OutputReader;
 use super::queue::Queue;
 use super::quota_queue::QuotaQueue;
 
@@ -40,6 +41,7 @@ pub(super) struct Context {
     pub(super) quota_queue: QuotaQueue,
     pub(super) missing_permissions: MissingPermissions,
     pub(super) finished_jobs: Option<Arc<dyn FinishedJobs>>,
+    pub(super) output: OutputReader,
 }
 
 impl Context {
@@ -109,6 +111,9 @@ impl Context {
             namespace.as_deref().unwrap_or_default(),
             uid.as_deref().unwrap_or_default(),
         );
+        if let Some(output) = self.output.records(uid.as_deref().unwrap_or_default()) {
+            Arc::make_mut(&mut observed).output = output;
+        }
         if let Some(last_freed_at) = self.freed_capacity.last_freed_at() {
             Arc::make_mut(&mut observed).capacity_freed_at = Some(last_freed_at);
         }

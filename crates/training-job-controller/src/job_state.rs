@@ -66,6 +66,8 @@ pub(super) struct JobState {
     pub(super) refused: RefusedChildren,
     pub(super) status_writes: WriteRate,
     patches: PatchRate,
+    /// Time of the last write of the status.
+    pub(super) status_written_at: Option<Instant>,
     /// Time of the first change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
     pub(super) uncertain: Option<Uncertain>,

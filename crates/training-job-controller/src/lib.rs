@@ -62,6 +62,7 @@ mod metrics;
 mod missing_permissions;
 mod observe;
 mod operator;
+mod output;
 mod queue;
 mod quota_queue;
 mod rate_limit;

@@ -27,6 +27,7 @@ use super::finished::FinishedJobs;
 use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::missing_permissions::MissingPermissions;
+use super::output::OutputReader;
 use super::queue::Queue;
 use super::quota_queue::QuotaQueue;
 use super::reconcile::reconcile;
@@ -67,6 +68,9 @@ pub struct Options {
     /// The remedy at the end of the log line about missing permissions; by default, to grant them to the service account
     /// of the operator.
     pub permissions_remedy: String,
+    /// The remedy in the notice of a job whose output the operator may not read; by default, to grant the right to the
+    /// service account of the operator.
+    pub logs_remedy: String,
     /// Keeps the jobs that have finished; by default, nothing does.
     pub finished_jobs: Option<Arc<dyn FinishedJobs>>,
 }
@@ -84,6 +88,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
             permissions_remedy: "grant them to the service account of the operator".to_owned(),
+            logs_remedy: "grant get on pods/log to the service account of the operator".to_owned(),
             finished_jobs: None,
         }
     }
@@ -104,7 +109,14 @@ impl Operator {
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
         let calls = CallLimiter::new(options.calls, timeout, options.gate);
+        let output = OutputReader::new(
+            client.clone(),
+            calls.clone(),
+            options.metrics.clone(),
+            options.logs_remedy,
+        );
         let context = Context {
+            output,
             recorder: Recorder::new(client.clone(), calls.clone(), options.metrics.clone()),
             client,
             timeout,
@@ -232,6 +244,7 @@ impl Operator {
             _ = join_all(watches) => {},
             () = context.missing_permissions.run() => {},
             () = context.keep_finished_jobs() => {},
+            () = context.output.run(&context.queue) => {},
             _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
         }
     }

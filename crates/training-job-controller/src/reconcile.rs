@@ -230,6 +230,9 @@ async fn five_steps(
     if let Some(reason) = reconcile.state.refusal.clone() {
         next_plan.report_refusal(&reconcile.stored_status, &reason, context.clock.now());
     }
+    if !is_unread {
+        context.output.watch(key, job.meta(), next_plan.output.take());
+    }
     let written = write_status(&mut reconcile, &next_plan).await;
     send_events(&mut reconcile, &applied, &next_plan, &written);
     match requeue::decide(context, &applied, &next_plan, written) {

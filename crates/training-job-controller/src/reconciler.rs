@@ -84,6 +84,7 @@ impl JobReconciler {
             context.metrics.deleted(self.kind.framework.name, namespace);
         }
         context.children().forget(namespace, uid);
+        context.output.forget(uid);
     }
 }
 

@@ -49,13 +49,17 @@ pub(super) async fn write_status(
         reconcile.state.counts_changed_at = None;
         return Ok(StatusWrite::NotNeeded);
     };
-    if !change.urgent {
+    if !change.urgent && change.at_most_every.is_none() {
         let in_calls = context.calls.latency() * COLLECT_COUNTS_LATENCIES;
         let collect = in_calls.clamp(MIN_COLLECT_COUNTS, MAX_COLLECT_COUNTS);
         let due = *reconcile.state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
         if Instant::now() < due {
             return Ok(StatusWrite::Deferred(due));
         }
+    }
+    let wait = reconcile.state.status_written_at.zip(change.at_most_every);
+    if let Some((last, wait)) = wait.filter(|(last, wait)| last.elapsed() < *wait) {
+        return Ok(StatusWrite::Deferred(last + wait));
     }
     if let Some(due) = reconcile.state.status_writes.due() {
         return Ok(StatusWrite::Deferred(due));
@@ -111,6 +115,7 @@ pub(super) async fn write_status(
         return Ok(StatusWrite::Ignored);
     }
     reconcile.state.counts_changed_at = None;
+    reconcile.state.status_written_at = Some(Instant::now());
     Ok(StatusWrite::Stored)
 }
 

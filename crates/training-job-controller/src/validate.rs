@@ -104,10 +104,7 @@ impl<'a> Validated<'a> {
         let kind = job.kind().name();
         let mut plan = match self {
             Self::LeftAlone { news } => Plan {
-                status: news.then(|| StatusChange {
-                    status: status.clone(),
-                    urgent: true,
-                }),
+                status: news.then(|| StatusChange::urgent(status.clone())),
                 ..Plan::default()
             },
             Self::Valid(job) => plan::plan(job, observed, now),

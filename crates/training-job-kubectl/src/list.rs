@@ -95,6 +95,9 @@ pub(crate) struct JobRow {
     pub(crate) finished: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_seconds: Option<i64>,
+    /// The progress in a few characters, if it is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) progress: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) why: String,
     /// The resource and name, as kubectl prints them.
@@ -126,6 +129,7 @@ impl JobRow {
             started: status.start_time.as_ref().map(|time| time.0),
             finished: status.completion_time.as_ref().map(|time| time.0),
             duration_seconds: job.duration(now),
+            progress: job.progress(now),
             why: job.why(),
             resource: job.resource_name(),
             is_deleted: false,
@@ -166,6 +170,7 @@ impl JobRow {
             started: job.started_at,
             finished: job.finished_at,
             duration_seconds: job.started_at.map(|start| seconds(start, ended)),
+            progress: String::new(),
             why: job.why.clone(),
             resource: resource_name(&kind.resource, &job.name),
             is_deleted: true,
@@ -195,6 +200,7 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
         "RESTARTS",
         "AGE",
         "DURATION",
+        "PROGRESS",
         "WHY",
         "STARTED",
         "FINISHED",
@@ -218,6 +224,7 @@ pub(crate) fn table(rows: &[JobRow], has_namespace: bool, is_wide: bool) -> Stri
             row.restarts(),
             text(row.age_seconds),
             text(row.duration_seconds),
+            row.progress.clone(),
             match is_wide {
                 true => row.why.clone(),
                 false => shortened(&row.why),

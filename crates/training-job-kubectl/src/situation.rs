@@ -5,16 +5,18 @@ use serde::Serialize;
 use training_job::api::labels::queue;
 use training_job::api::{ConditionType, JobStatus};
 use training_job::nearest;
+use training_job_review::duration::short_time;
 
 use crate::stored::StoredJob;
 
 /// The states in the order in which the first true condition decides.
-const STATES: [ConditionType; 7] = [
+const STATES: [ConditionType; 8] = [
     ConditionType::Failed,
     ConditionType::Succeeded,
     ConditionType::HookPanicked,
     ConditionType::Suspended,
     ConditionType::Restarting,
+    ConditionType::Stalled,
     ConditionType::Running,
     ConditionType::Created,
 ];
@@ -123,6 +125,11 @@ impl StoredJob {
             "Failed" => failure.unwrap_or_else(|| condition_text(status, ConditionType::Failed)),
             "HookPanicked" => condition_text(status, ConditionType::HookPanicked),
             "Restarting" => failure.unwrap_or_else(|| condition_text(status, ConditionType::Restarting)),
+            "Stalled" => {
+                let text = condition_text(status, ConditionType::Stalled);
+                let (_, why) = text.split_once(" is stalled: ").unwrap_or(("", &text));
+                why.to_owned()
+            }
             "Suspended" => match self.queue() {
                 Some(queue) => format!("waits in queue {queue}"),
                 None => "spec has suspend: true".to_owned(),
@@ -134,6 +141,19 @@ impl StoredJob {
                 .map(|failure| format!("restarted after {failure}"))
                 .unwrap_or_default(),
             _ => String::new(),
+        }
+    }
+
+    /// Returns the progress in a few characters: `1200/5000`, or `3m10s ago` if only the time of the last line is known.
+    pub(crate) fn progress(&self, now: Timestamp) -> String {
+        let Some(progress) = &self.status.progress else {
+            return String::new();
+        };
+        match &progress.at {
+            Some(at) if progress.summary.is_empty() => {
+                format!("{} ago", short_time(now.duration_since(at.0).as_secs().max(0)))
+            }
+            _ => progress.summary.clone(),
         }
     }
 

@@ -6,7 +6,7 @@ pub(super) mod tree;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use training_job::api::{FailureRecord, JobCondition};
+use training_job::api::{FailureRecord, JobCondition, ProgressStatus};
 use training_job_review::{Failure, Kinds};
 
 use crate::help;
@@ -48,6 +48,9 @@ pub(crate) struct StatusView {
     #[serde(flatten)]
     pub(crate) job: JobRow,
     pub(crate) conditions: Vec<JobCondition>,
+    /// The progress that the replicas have printed.
+    #[serde(rename = "lastProgress", skip_serializing_if = "Option::is_none")]
+    pub(crate) progress: Option<ProgressStatus>,
     pub(crate) role_replicas: Vec<RoleView>,
     /// The failure that restarted or ended the job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,7 @@ impl StatusView {
         Self {
             job: JobRow::new(&observed.job, observed.now),
             conditions: status.conditions.clone(),
+            progress: status.progress.clone(),
             next: next::sentences(observed, &role_replicas),
             role_replicas,
             root_cause: status.failure.clone(),

@@ -18,6 +18,7 @@ use training_job_controller::{FinishedJobs, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
 
+use crate::pods;
 use crate::progress::{Progress, SIDECAR_GRACE_PERIOD, namespace_of};
 use crate::run::{MAX_GRACE_PERIOD, Run, changes};
 use crate::{RunError, ServerError};
@@ -48,6 +49,17 @@ pub struct Jobs {
 pub(crate) struct LocalKind {
     kind: Kind,
     adjust_env: AdjustEnv,
+}
+
+impl LocalKind {
+    /// Returns true if the operator reads the output of the job.
+    fn watches_output(&self, job: &DynamicObject) -> bool {
+        let key = self.kind.framework.keys().annotation_of("progress");
+        let annotations = job.metadata.annotations.as_ref();
+        let decoded = serde_json::to_value(job).map(|job| self.kind.decode(&job));
+        annotations.is_some_and(|all| all.contains_key(&key))
+            || matches!(decoded, Ok(Ok(job)) if job.run_policy().progress.is_some())
+    }
 }
 
 impl Jobs {
@@ -198,7 +210,12 @@ impl Jobs {
         // The watches start before any object exists, so that no change is missed.
         let changes = changes(&backend.client, used.iter().map(|k| &k.kind));
         let (send, output) = mpsc::channel(MAX_UNREAD_LINES);
+        config.keep_output |= self
+            .jobs
+            .iter()
+            .any(|(place, job)| self.kinds[*place].watches_output(job));
         let node = Node::start(backend.client.clone(), config, send)?;
+        pods::serve_logs(&api, node.containers());
         let Backend { client, operator, .. } = backend;
         let mut run = Run::new(client, progress, node, operator, changes, output);
         for object in &self.config {

@@ -30,6 +30,7 @@ mod data;
 mod error;
 mod event;
 mod jobs;
+mod pods;
 mod progress;
 mod run;
 

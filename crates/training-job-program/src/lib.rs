@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use training_job::job::SettingDefinition;
 use training_job::{Framework, Kind};
 
-pub use rules::{grant_command, is_on_secrets, rules};
+pub use rules::{grant_command, grant_logs_command, is_on_secrets, rule_on_logs, rules};
 pub use settings::SettingFlags;
 
 /// The program that runs an operator.

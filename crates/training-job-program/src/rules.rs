@@ -23,6 +23,25 @@ pub fn grant_command<'a>(namespace: &str, account: &str, kinds: impl IntoIterato
     )
 }
 
+/// Returns the command that lets a service account read the output of pods, for jobs with a progress policy.
+pub fn grant_logs_command(namespace: &str, account: &str) -> String {
+    format!(
+        "{} rbac --logs --namespace {namespace} --service-account {account} | kubectl apply --server-side --force-conflicts \
+         -f -",
+        program().name
+    )
+}
+
+/// Returns the rule that allows to read the output of pods. It is in no role by default.
+pub fn rule_on_logs() -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["pods/log".to_owned()]),
+        verbs: vec!["get".to_owned()],
+        ..PolicyRule::default()
+    }
+}
+
 /// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound. That on Secrets, if a
 /// kind has some, is the last one.
 pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {

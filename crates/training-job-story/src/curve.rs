@@ -3,23 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use training_job::output::{STEP_WORDS, pairs};
 
 use crate::text::line;
 
 /// Annotation of a job with the metrics to draw, such as `loss, accuracy`. The word before the step may be named as well:
 /// `step=update; loss, accuracy`.
 pub const CURVES: &str = "training.kubeflow.org/curves";
-
-/// The words before the number of a step, without regard to case.
-const STEP_WORDS: [&str; 7] = [
-    "step",
-    "steps",
-    "global_step",
-    "iter",
-    "iteration",
-    "batch",
-    "epoch",
-];
 
 /// The maximum number of metrics of a replica.
 const MAX_METRICS: usize = 6;
@@ -109,48 +99,6 @@ pub(crate) struct Metrics<'a> {
     step_name: &'a str,
     step: f64,
     metrics: Vec<(&'a str, f64)>,
-}
-
-struct Pair<'a> {
-    word: &'a str,
-    number: f64,
-    /// True if the number follows `=` or `:`, as a metric's does.
-    is_assigned: bool,
-}
-
-/// Returns the words that a finite number follows: `step 120/1000`, `Epoch[3]`, `loss=0.53`, `accuracy: 0.9`.
-fn pairs(text: &str) -> Vec<Pair<'_>> {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.' | '@');
-    let mut pairs = Vec::new();
-    let mut rest = text;
-    while let Some(begin) = rest.find(|c: char| c.is_alphabetic()) {
-        rest = rest.get(begin..).unwrap_or_default();
-        let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        let number = after.trim_start_matches([' ', '=', ':', '[', '#', '\t', '(']);
-        let between = after.strip_suffix(number).unwrap_or_default();
-        let length = number
-            .find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E'))
-            .unwrap_or(number.len());
-        let digits = number
-            .get(..length)
-            .unwrap_or_default()
-            .trim_end_matches(['.', '-', '+', 'e', 'E']);
-        let begins_with_number =
-            digits.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-        match digits.parse::<f64>() {
-            Ok(value) if begins_with_number && !between.is_empty() && value.is_finite() => {
-                pairs.push(Pair {
-                    word,
-                    number: value,
-                    is_assigned: between.contains(['=', ':']),
-                });
-                rest = number.get(digits.len()..).unwrap_or_default();
-            }
-            _ => rest = after,
-        }
-    }
-    pairs
 }
 
 /// The curves of one replica.

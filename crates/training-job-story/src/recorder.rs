@@ -208,6 +208,12 @@ impl Recorder {
             restart_limit: limit,
             failure,
             waiting_reason: line(&job.status.waiting_reason),
+            progress: job
+                .status
+                .progress
+                .as_ref()
+                .map(|progress| line(&progress.summary))
+                .unwrap_or_default(),
             earlier_failures: earlier,
             conditions: job.status.conditions.iter().map(of_condition).collect(),
             replicas,

@@ -50,6 +50,9 @@ pub struct Story {
     /// Reason in one word why no replica runs, such as `Unschedulable`; empty if one does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiting_reason: String,
+    /// Progress of a watched job in a few characters, such as `1200/5000`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub progress: String,
     /// Earlier failures, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_failures: Vec<Failure>,

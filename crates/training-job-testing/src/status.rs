@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value};
 
 use training_job::api::{
-    Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+    Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, ProgressStatus,
+    Recovery, ReplicaStatus,
 };
 use training_job::job::{Kind, Settings};
 use training_job::validate::validate_any;
@@ -131,6 +132,15 @@ fn full(kind: &Kind) -> JobStatus {
             reason: "Error".to_owned(),
             ..FailureRecord::default()
         }],
+        progress: Some(ProgressStatus {
+            summary: "7/9".to_owned(),
+            step: Some(7.0),
+            total: Some(9.0),
+            loss: Some(0.5),
+            values: BTreeMap::from([("accuracy".to_owned(), 0.25)]),
+            at: Some(time(7)),
+            line: "step 7/9 loss=0.5".to_owned(),
+        }),
         recovery: Recovery {
             job: 6,
             roles: BTreeMap::from([(named(first), 7)]),
@@ -159,6 +169,7 @@ fn conditions() -> Vec<JobCondition> {
         (ConditionType::Created, ConditionStatus::True),
         (ConditionType::Running, ConditionStatus::False),
         (ConditionType::Restarting, ConditionStatus::False),
+        (ConditionType::Stalled, ConditionStatus::False),
         (ConditionType::Suspended, ConditionStatus::False),
         (ConditionType::Failed, ConditionStatus::False),
         (ConditionType::Succeeded, ConditionStatus::True),

@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use training_job::api::{
-    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, ProgressStatus, Recovery,
+    ReplicaStatus,
 };
 
 /// The status of a job. `R` is an entry of the list of replica statuses.
@@ -57,6 +58,9 @@ pub struct Status<R> {
     /// Earlier failures. The latest comes last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failure_history: Vec<FailureRecord>,
+    /// The progress of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressStatus>,
     /// The state that the controller needs after its own restart. Do not change it.
     #[serde(skip_serializing_if = "Recovery::is_empty")]
     #[schemars(schema_with = "training_job::api::schema::any")]
@@ -156,6 +160,7 @@ impl<R: RoleStatusEntry> Status<R> {
             waiting_since: job.waiting_since.clone(),
             failure: job.failure.clone(),
             failure_history: job.failure_history.clone(),
+            progress: job.progress.clone(),
             recovery: job.recovery.clone(),
             job: job.clone(),
         }
@@ -182,6 +187,7 @@ impl<'de, R: RoleStatusEntry> Deserialize<'de> for Status<R> {
             waiting_since: part(&value, "waitingSince"),
             failure: part(&value, "failure"),
             failure_history: items(&value["failureHistory"]),
+            progress: part(&value, "progress"),
             recovery: part(&value, "recovery"),
         };
         let text = |name: &str| part::<String>(&value, name);

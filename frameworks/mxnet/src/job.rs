@@ -164,6 +164,11 @@ impl TrainingJob for MXJob {
         replica.role.name() == "Server"
     }
 
+    /// Schedulers, servers and trackers print next to nothing.
+    fn prints_progress(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        ["Worker", "Tuner"].contains(&replica.role.name()) && replica.index == 0
+    }
+
     fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, pod: &mut PodSpec) {
         let named = pod.scheduler_name.take().filter(|name| !name.is_empty());
         pod.scheduler_name = named.or_else(|| self.spec.scheduler_name.clone());

@@ -176,14 +176,7 @@ impl MXJobSpec {
             active_deadline_seconds: nested.active_deadline_seconds.or(self.active_deadline_seconds),
             backoff_limit: nested.backoff_limit.or(self.backoff_limit),
             scheduling_policy: nested.scheduling_policy.or(self.scheduling_policy.clone()),
-            restart_scope: nested.restart_scope,
-            layout: nested.layout,
-            stable_address: nested.stable_address,
-            sidecar_grace_period_seconds: nested.sidecar_grace_period_seconds,
-            managed_by: nested.managed_by,
-            failure_policy: nested.failure_policy,
-            success_policy: nested.success_policy,
-            suspend: nested.suspend,
+            ..nested
         }
     }
 }

@@ -136,6 +136,11 @@ impl TrainingJob for PaddleJob {
     }
 
     /// Returns the Go operator's message, which contains the namespace if there is no master.
+    /// Masters are parameter servers.
+    fn prints_progress(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.role.name() == WORKER && replica.index == 0
+    }
+
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         let mut roles = self.spec.paddle_replica_specs.keys();

@@ -3,7 +3,7 @@
 use kube_memory::{Action, Object};
 
 use super::timeline::JobTimeline;
-use super::{Check, CheckedChange, children, conditions, gangs, policies, queue, statuses};
+use super::{Check, CheckedChange, children, conditions, gangs, policies, queue, stalls, statuses};
 use crate::call::CurrentCall;
 use crate::world::job;
 
@@ -29,6 +29,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I23", conditions::are_in_order),
     ("I25", policies::no_healthy_pod_is_lost),
     ("I26", children::sidecars_have_time),
+    ("I27", stalls::are_true),
 ];
 
 impl CheckedChange<'_> {

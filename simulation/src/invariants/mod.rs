@@ -4,6 +4,7 @@
 //! * `children`, `statuses`, `conditions`: invariants of changes to children and to statuses.
 //! * `policies`: an invariant of changes, about failure and success policies, and about restarts for lost pods.
 //! * `gangs`: an invariant of jobs that a gang scheduler binds.
+//! * `stalls`: an invariant of jobs whose output is watched.
 //! * `queue`: an invariant of jobs that a queue admits and evicts.
 //! * `news`: stored changes reach operators in time. It is checked at the start of each watch.
 //! * [`at_rest`]: invariants of a settled cluster.
@@ -21,6 +22,7 @@ mod gangs;
 mod news;
 mod policies;
 mod queue;
+mod stalls;
 mod statuses;
 mod timeline;
 
@@ -33,6 +35,7 @@ use parking_lot::Mutex;
 use crate::call::CurrentCall;
 use crate::world::history::History;
 use crate::world::network::Network;
+use crate::world::output::Outputs;
 
 use news::News;
 use timeline::Timeline;
@@ -72,6 +75,7 @@ pub(crate) struct CheckedChange<'a> {
     pub(crate) call: Option<&'a CurrentCall>,
     pub(crate) now: u64,
     pub(crate) timeline: &'a Timeline,
+    pub(crate) outputs: &'a Outputs,
     pub(crate) staleness: AllowedStaleness,
 }
 
@@ -87,6 +91,7 @@ pub struct Monitor {
 struct MonitorState {
     timeline: Timeline,
     news: News,
+    outputs: Outputs,
     violations: Vec<Violation>,
     last_change: u64,
 }
@@ -102,6 +107,7 @@ impl Monitor {
         let state = Arc::new(Mutex::new(MonitorState {
             timeline: Timeline::default(),
             news: News::default(),
+            outputs: Outputs::serve(cluster, history),
             violations: Vec::new(),
             last_change: 0,
         }));
@@ -138,6 +144,7 @@ impl Monitor {
         let MonitorState {
             timeline,
             news,
+            outputs,
             violations,
             ..
         } = &mut *state;
@@ -147,6 +154,7 @@ impl Monitor {
             call,
             now,
             timeline,
+            outputs,
             staleness,
         };
         for (id, check) in changes::ALL {

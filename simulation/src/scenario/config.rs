@@ -11,7 +11,7 @@ use training_job::GangScheduler;
 
 /// The version of the mapping from seeds to runs. It is raised when seeds start to produce other runs. Seeds of
 /// earlier versions can still be run.
-pub const SEED_VERSION: u32 = 11;
+pub const SEED_VERSION: u32 = 12;
 
 /// The faults and interventions that a run may have.
 #[derive(Clone, Debug)]
@@ -145,6 +145,7 @@ impl RunConfig {
         JobChoices {
             job_types: self.job_types,
             compact: self.compact_jobs,
+            progress: self.seed_version >= 12,
             policies: self.policies,
             gangs: self.gang_scheduler.is_some(),
         }

@@ -29,6 +29,8 @@ pub struct JobChoices {
     pub policies: bool,
     /// True if the cluster has a gang scheduler, for which pods request CPUs.
     pub gangs: bool,
+    /// True if the output of some of the jobs is watched.
+    pub progress: bool,
 }
 
 impl PlannedJob {
@@ -55,6 +57,9 @@ impl PlannedJob {
         }
         if choices.gangs {
             job::ask_for_cpus(&mut object, job_type);
+        }
+        if choices.progress && random.chance(400) {
+            draw_progress(random, &mut object["spec"]["runPolicy"]);
         }
         // This uses no random number, so that earlier seeds keep their jobs.
         if number % 3 == 1 {
@@ -144,6 +149,23 @@ fn say_by_annotations(object: &mut Value) {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             object["metadata"]["annotations"][Keys::DEFAULT.annotation_of(field)] = text.into();
         }
+    }
+}
+
+/// Adds a progress policy. Jobs that restart because of it have a limit, because all pods hang at some time.
+fn draw_progress(random: &mut Random, policy: &mut Value) {
+    let seconds = random.between(15, 25);
+    let mut action = *random.pick(&["Report", "Restart", "Fail"]);
+    if policy["backoffLimit"].is_null() && action == "Restart" {
+        policy["backoffLimit"] = json!(2);
+    }
+    if policy["backoffLimit"] == 0 || policy["failurePolicy"]["maxRestarts"] == 0 {
+        action = "Fail";
+    }
+    let watch = *random.pick(&["Deciding", "All"]);
+    policy["progress"] = json!({"stalledAfterSeconds": seconds, "onStall": action, "watch": watch});
+    if random.chance(500) {
+        policy["progress"]["pattern"] = json!(r"step (?P<step>\d+)");
     }
 }
 

@@ -9,6 +9,7 @@ pub mod job_type;
 pub mod json;
 pub mod kubelet;
 pub mod network;
+pub(crate) mod output;
 pub mod pod;
 
 /// The start time of a simulation in seconds, 2030-01-01T00:00:00Z.

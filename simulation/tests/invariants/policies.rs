@@ -1,5 +1,7 @@
 //! The invariants of failure and success policies, and of roles that start after others.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use training_job_simulation::world::job::{self, JobType};
 
@@ -72,5 +74,20 @@ async fn i25_a_restart_for_a_pod_that_exists() {
             .status(json!({"restartCount": 1, "failure": failure, "recovery": {"job": 1}}))
             .await;
         assert_eq!(fixture.violated(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i27_a_stall_of_a_job_that_prints() {
+    let failure = json!({"reason": "Stalled", "pod": "job-worker-0"});
+    for (seconds, expected) in [(0, &["I27"][..]), (200, &[])] {
+        let fixture = with_policy(json!({"progress": {"stalledAfterSeconds": 15}})).await;
+        fixture.create("job-worker-0").await;
+        fixture.run("job-worker-0").await;
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        fixture
+            .status(json!({"restartCount": 1, "failure": failure, "recovery": {"job": 1}}))
+            .await;
+        assert_eq!(fixture.violated(), expected, "{seconds}");
     }
 }

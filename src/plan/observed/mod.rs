@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::api::labels;
 use crate::job::{JobObject, ObjectKind};
+use crate::output::OutputRecord;
 
 use super::types::{ChildKind, Deletion, Plan};
 
@@ -43,6 +44,8 @@ pub struct Observed {
     pub removed: BTreeMap<String, Arc<PodRecord>>,
     /// The time when a pod of any job last freed capacity, if gangs must be notified of it.
     pub capacity_freed_at: Option<Timestamp>,
+    /// The output of the watched replicas, by pod.
+    pub output: BTreeMap<String, Arc<OutputRecord>>,
 }
 
 /// The owner of a pod that was read by its name.

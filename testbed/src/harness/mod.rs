@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::{Value, json};
 use training_job::api::{CleanPodPolicy, RestartScope};
+use training_job::output::{OutputRecord, Pattern};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, Plan, PlannedEvent};
 use training_job::validate::validate_any;
@@ -54,6 +55,8 @@ pub struct PlanHarness<J> {
     pub created: Vec<String>,
     /// The last time at which a pod of another job freed capacity.
     pub capacity_freed_at: Option<Timestamp>,
+    /// The output of pods that was read, by pod.
+    pub output: BTreeMap<String, OutputRecord>,
     /// True if the controller deleted the job.
     pub job_deleted: bool,
     /// The time at which the controller observed the end of each of these pods.
@@ -80,6 +83,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             events: Vec::new(),
             created: Vec::new(),
             capacity_freed_at: None,
+            output: BTreeMap::new(),
             job_deleted: false,
             seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
@@ -122,6 +126,25 @@ impl<J: TrainingJob> PlanHarness<J> {
         let scheduler = self.settings.gang_scheduler.as_ref()?;
         let groups = self.objects.get_mut(&scheduler.pod_group())?;
         Some(Arc::make_mut(&mut Arc::make_mut(groups.get_mut("job")?).content))
+    }
+
+    /// Reads this log of a replica, such as `worker-0`, which has made no progress for these seconds then.
+    pub fn reads(&mut self, replica: &str, log: &str, silent_for: u64) -> &mut Self {
+        let name = format!("job-{replica}");
+        let uid = self.pods[&name].metadata.uid.clone().unwrap_or_default();
+        let record = self.output.entry(name).or_default();
+        if record.uid != uid {
+            *record = OutputRecord::of(&uid, 0);
+        }
+        let pattern = self
+            .job
+            .run_policy()
+            .progress
+            .and_then(|progress| progress.pattern);
+        let pattern = pattern.map(|pattern| Pattern::new(&pattern).expect("the pattern of a story is valid"));
+        record.add(log, 200, pattern.as_ref());
+        record.silent_for = std::time::Duration::from_secs(silent_for);
+        self.reconcile()
     }
 
     /// Sets the phase of the group, as the gang scheduler does, and reconciles.
@@ -269,6 +292,12 @@ impl<J: TrainingJob> PlanHarness<J> {
             objects: self.objects.clone(),
             removed: self.removed.clone(),
             capacity_freed_at: self.capacity_freed_at,
+            output: {
+                let output = self.output.iter();
+                output
+                    .map(|(pod, record)| (pod.clone(), Arc::new(record.clone())))
+                    .collect()
+            },
             ..Observed::default()
         }
     }

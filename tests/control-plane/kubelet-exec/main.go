@@ -1,5 +1,6 @@
-// Command kubelet-exec answers the API server's exec as a kubelet does, with the kubelet's own code: the command runs on this
-// machine, with the names of the pod and the container in its environment. It prints the port at which it listens.
+// Command kubelet-exec answers the API server's exec and log as a kubelet does, with the kubelet's own code: the command runs on
+// this machine, with the names of the pod and the container in its environment, and the log is that of a container runtime in the
+// file NAMESPACE/POD.log below the directory LOGS. It prints the port at which it listens.
 package main
 
 import (
@@ -17,10 +18,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	protocols "k8s.io/apimachinery/pkg/util/remotecommand"
+	"k8s.io/cri-client/pkg/logs"
 	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 )
@@ -40,9 +44,13 @@ func main() {
 	log.Fatal(http.Serve(listener, http.HandlerFunc(serve)))
 }
 
-// serve answers /exec/NAMESPACE/POD/CONTAINER.
+// serve answers /exec/NAMESPACE/POD/CONTAINER and /containerLogs/NAMESPACE/POD/CONTAINER.
 func serve(w http.ResponseWriter, req *http.Request) {
 	path := strings.Split(req.URL.Path, "/")
+	if len(path) == 5 && path[1] == "containerLogs" {
+		serveLog(w, req, filepath.Join(os.Getenv("LOGS"), path[2], path[3]+".log"))
+		return
+	}
 	if len(path) != 5 || path[1] != "exec" {
 		http.NotFound(w, req)
 		return
@@ -55,6 +63,26 @@ func serve(w http.ResponseWriter, req *http.Request) {
 	command := req.URL.Query()["command"]
 	streaming.ServeExec(w, req, machine{}, path[3], "", path[4], command, options, idle, creation,
 		protocols.SupportedStreamingProtocols)
+}
+
+// serveLog answers with the end of a log.
+func serveLog(w http.ResponseWriter, req *http.Request, file string) {
+	query := req.URL.Query()
+	number := func(name string) *int64 {
+		if value, err := strconv.ParseInt(query.Get(name), 10, 64); err == nil {
+			return &value
+		}
+		return nil
+	}
+	options := logs.LogOptions{
+		Timestamp:  query.Get("timestamps") == "true",
+		TailLines:  number("tailLines"),
+		LimitBytes: number("limitBytes"),
+	}
+	options.Since, _ = time.Parse(time.RFC3339, query.Get("sinceTime"))
+	if err := logs.ReadLogs(req.Context(), file, "", &options, nil, w, w); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 // machine runs the commands of all containers.

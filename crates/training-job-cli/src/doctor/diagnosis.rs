@@ -13,7 +13,8 @@ use super::copies::{is_bare_copy, lost_fields};
 use super::definitions::is_outdated;
 use super::deployments::{expected_kinds, operator_of};
 use super::overview::{
-    expired_since, held_leases, is_refused, ready_pods, unseen_jobs, waiting_jobs, waiting_reason,
+    expired_since, held_leases, is_refused, ready_pods, stalled_jobs, unseen_jobs, waiting_jobs,
+    waiting_reason,
 };
 use crate::installation::{ClusterState, OperatorVariant, name};
 use crate::kinds::Kinds;
@@ -37,6 +38,7 @@ pub fn findings(state: &ClusterState, kinds: &Kinds) -> Vec<Finding> {
     found.unseen_jobs(state, kinds);
     found.refused_jobs(state);
     found.waiting_jobs(state);
+    found.stalled_jobs(state);
     found.unreadable(state, kinds);
     let rank = |finding: &Finding| match finding.severity {
         Severity::Error => 0,
@@ -336,6 +338,18 @@ impl Findings {
             let problem = format!("waiting for more than 10 minutes: {}", list_names(&waiting));
             let remedy = "kubectl describe shows the events of a job";
             self.add(Severity::Note, "jobs", problem, remedy);
+        }
+    }
+
+    fn stalled_jobs(&mut self, state: &ClusterState) {
+        let stalled = stalled_jobs(state);
+        if !stalled.is_empty() {
+            let problem = format!(
+                "stalled, which means that they run and make no progress: {}",
+                list_names(&stalled)
+            );
+            let remedy = "the condition Stalled of a job has the replica and its last line; kubectl training logs shows more";
+            self.add(Severity::Warning, "jobs", problem, remedy);
         }
     }
 

@@ -141,12 +141,8 @@ pub(super) fn unseen_jobs(state: &ClusterState, kinds: &[&Arc<Kind>]) -> Vec<Str
 pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
     let waits = |job: &&Value| {
         let status = &job["status"];
-        let holds = |type_: &str| {
-            let mut conditions = status["conditions"].as_array().into_iter().flatten();
-            conditions.any(|c| c["type"] == type_ && c["status"] == "True")
-        };
         let goes_on = ["Running", "Restarting", "Succeeded", "Suspended", "Failed"];
-        !goes_on.into_iter().any(holds)
+        !goes_on.into_iter().any(|type_| holds(job, type_))
             && seconds_since(&status["startTime"], state.now)
                 .is_some_and(|seconds| seconds > MAX_WAIT_SECONDS)
     };
@@ -160,6 +156,26 @@ pub(super) fn waiting_jobs(state: &ClusterState) -> Vec<String> {
     };
     let waiting = state.jobs.iter().filter(|job| waits(job) && !is_refused(job));
     waiting.map(described).collect()
+}
+
+/// Returns the jobs that make no progress, each with its name and the progress in its status.
+pub(super) fn stalled_jobs(state: &ClusterState) -> Vec<String> {
+    let stalled = state.jobs.iter().filter(|job| holds(job, "Stalled"));
+    let described = |job: &Value| {
+        let (namespace, name) = name(job);
+        let progress = job["status"]["progress"]["summary"].as_str().unwrap_or_default();
+        match progress {
+            "" => format!("{namespace}/{name}"),
+            progress => format!("{namespace}/{name} (at {progress})"),
+        }
+    };
+    stalled.map(described).collect()
+}
+
+/// Returns true if the condition of this type is True.
+fn holds(job: &Value, type_: &str) -> bool {
+    let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|c| c["type"] == type_ && c["status"] == "True")
 }
 
 /// True if a job has an object that cannot be written. A pod or a service that is not created is none of them, because a

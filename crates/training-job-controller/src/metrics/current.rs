@@ -35,20 +35,25 @@ impl Namespaces {
     }
 }
 
-/// A cached job in the gauge of its state.
+/// A cached job in the gauges of its state.
 #[derive(Debug)]
-pub(crate) struct CountedJob(Gauge);
+pub(crate) struct CountedJob(Vec<Gauge>);
 
 impl CountedJob {
-    pub(super) fn new(gauge: Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
+    pub(super) fn new(gauges: impl Iterator<Item = Gauge>) -> Self {
+        let counted = Self(gauges.collect());
+        for gauge in &counted.0 {
+            gauge.inc();
+        }
+        counted
     }
 }
 
 impl Drop for CountedJob {
     fn drop(&mut self) {
-        self.0.dec();
+        for gauge in &self.0 {
+            gauge.dec();
+        }
     }
 }
 

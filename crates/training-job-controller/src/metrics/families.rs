@@ -34,6 +34,11 @@ const DURATION_BUCKETS: [f64; 10] = [
     1_209_600.0,
 ];
 
+/// Buckets for the time without progress, in seconds. Limits are from a quarter of a minute to some hours.
+const SILENCE_BUCKETS: [f64; 10] = [
+    15.0, 60.0, 180.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 86_400.0,
+];
+
 #[derive(Debug)]
 pub(super) struct Families {
     pub(super) created: Family<JobLabels, Counter>,
@@ -50,6 +55,8 @@ pub(super) struct Families {
     pub(super) absent: Family<ResourceLabel, Gauge>,
     pub(super) missing_crds: Mutex<BTreeSet<String>>,
     pub(super) jobs: Family<StateLabels, Gauge>,
+    pub(super) stalled: Family<JobLabels, Gauge>,
+    pub(super) silence: Histogram,
     /// The namespaces with series of their own in `jobs`.
     pub(super) namespaces: Namespaces,
     pub(super) waits: WaitTimes,
@@ -136,6 +143,16 @@ impl Families {
             "jobs", // training_operator_jobs
             "Current number of jobs by state; the namespaces after the first 100 are counted as _other",
             self.jobs.clone(),
+        );
+        registry.register(
+            "jobs_stalled", // training_operator_jobs_stalled
+            "Current number of jobs with the condition Stalled; the namespaces after the first 100 are counted as _other",
+            self.stalled.clone(),
+        );
+        registry.register(
+            "output_silence_seconds", // training_operator_output_silence_seconds
+            "Time since the last progress of a watched replica, at each read of its output, in seconds",
+            self.silence.clone(),
         );
         registry.register_collector(Box::new(OldestWait(self.waits.clone())));
         registry.register(
@@ -233,6 +250,8 @@ impl Default for Families {
             absent: Family::default(),
             missing_crds: Mutex::default(),
             jobs: Family::default(),
+            stalled: Family::default(),
+            silence: Histogram::new(SILENCE_BUCKETS),
             namespaces: Namespaces::default(),
             waits: WaitTimes::default(),
             queue_depth: Gauge::default(),

@@ -96,7 +96,19 @@ impl Metrics {
             framework,
             state: state(status),
         };
-        CountedJob::new(self.0.jobs.get_or_create_owned(&labels))
+        let state = self.0.jobs.get_or_create_owned(&labels);
+        let labels = JobLabels {
+            job_namespace: labels.job_namespace,
+            framework,
+        };
+        let stalled = self.0.stalled.get_or_create_owned(&labels);
+        let is_stalled = status.is_some_and(|status| status.is(ConditionType::Stalled));
+        CountedJob::new(std::iter::once(state).chain(is_stalled.then_some(stalled)))
+    }
+
+    /// Records the time since the last progress of a watched replica.
+    pub(super) fn read_output(&self, silent_for: Duration) {
+        self.0.silence.observe(silent_for.as_secs_f64());
     }
 
     /// Records that a job waits for its first pod since this time, until the returned value is dropped.

@@ -13,7 +13,7 @@ use tower::util::AndThenLayer;
 use crate::{Operator, Options};
 use training_job::Kind;
 use training_job::job::{GangScheduler, Settings};
-use training_job_program::{grant_command, program};
+use training_job_program::{grant_command, grant_logs_command, program};
 
 use super::around::Around;
 use super::client::{Versions, no_answer, refusal};
@@ -178,6 +178,10 @@ impl Work<'_> {
             gate: gate.clone(),
             metrics: self.state.metrics.operator.clone(),
             permissions_remedy: self.permissions_remedy(),
+            logs_remedy: match &self.account {
+                None => "grant get on pods/log to the user of the operator".to_owned(),
+                Some((namespace, account)) => format!("run: {}", grant_logs_command(namespace, account)),
+            },
             finished_jobs: self.flags.finished_jobs.clone(),
             ..Options::default()
         };

@@ -31,6 +31,17 @@ pub(super) fn sentences(observed: &ObservedJob, roles: &[RoleView]) -> Vec<Strin
         },
         "Failed" | "Succeeded" => ended(observed, roles),
         "Restarting" => restarting(observed, roles),
+        "Stalled" => {
+            let policy = job.outline.as_ref().ok().map(|outline| &outline.policy);
+            let action = policy.and_then(|policy| policy.progress.as_ref());
+            let action = action.map_or("Report", |progress| progress.on_stall.as_str());
+            let mut all = vec![format!(
+                "The job goes on, because runPolicy.progress.onStall is {action}; find the replica that hangs with: kubectl \
+                 training logs {argument} --tail 5"
+            )];
+            all.extend(limits(job, observed.now));
+            all
+        }
         _ => {
             let mut all = waiting(observed, roles);
             all.extend(limits(job, observed.now));

@@ -79,6 +79,24 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
     if !view.conditions.is_empty() {
         children.push(Node::of("Conditions", conditions(view, now)));
     }
+    if let Some(progress) = &view.progress {
+        let numbers = [("loss", progress.loss)].into_iter();
+        let others = progress
+            .values
+            .iter()
+            .map(|(name, value)| (name.as_str(), Some(*value)));
+        let numbers = numbers.chain(others);
+        let numbers = numbers.filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+        let at = progress
+            .at
+            .as_ref()
+            .map(|at| now.duration_since(at.0).as_secs().max(0));
+        let at = at.map(|seconds| format!("{} ago", short_time(seconds)));
+        let summary = Some(progress.summary.clone()).filter(|summary| !summary.is_empty());
+        let parts: Vec<String> = summary.into_iter().chain(numbers).chain(at).collect();
+        let line = Node::leaf(cut_end(&progress.line));
+        children.push(Node::of(format!("Progress: {}", parts.join(", ")), vec![line]));
+    }
     if !view.role_replicas.is_empty() {
         children.push(Node::of(
             "Replicas",
@@ -93,7 +111,7 @@ pub(crate) fn text(view: &StatusView, now: Timestamp, is_wide: bool) -> String {
     }
     if let Some(cause) = &view.root_cause {
         let title = match &*job.state {
-            "Running" | "Created" | "Suspended" => "Last failure",
+            "Running" | "Stalled" | "Created" | "Suspended" => "Last failure",
             _ => "Root cause",
         };
         children.push(Node::of(title, vec![failure(cause, now)]));

@@ -65,6 +65,7 @@ mod tests {
             started: None,
             finished: None,
             duration_seconds: None,
+            progress: String::new(),
             why: why.to_owned(),
             resource: String::new(),
             is_deleted: false,

@@ -1,7 +1,6 @@
 //! A cluster on this machine: the in-memory API over HTTPS, the operator and a node.
 
 mod credentials;
-mod pods;
 mod server;
 
 use local_node::{Node, NodeConfig, NodeEvent};
@@ -13,6 +12,7 @@ use training_job_controller::Operator;
 use crate::data::{DataDirectory, DataError, Objects};
 use crate::error::RunError;
 use crate::jobs::{Backend, Jobs, MAX_UNREAD_LINES, in_memory_api};
+use crate::pods;
 use crate::run::{AbortOnDrop, MAX_GRACE_PERIOD};
 
 /// A cluster on this machine. Dropping it kills the processes of its pods.

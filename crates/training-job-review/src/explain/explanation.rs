@@ -122,6 +122,9 @@ impl Explanation {
                 format!("the job fails if it still runs {seconds} s after its start."),
             );
         }
+        if let Some(stalls) = &timeline.stalls {
+            add("Stalls", stalls.clone());
+        }
         add("End", timeline.end.describe());
     }
 

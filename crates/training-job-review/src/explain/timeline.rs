@@ -35,6 +35,8 @@ pub(crate) struct JobTimeline {
     pub(super) roles: Vec<RoleTimeline>,
     /// Seconds after which the job fails.
     pub(super) deadline: Option<i64>,
+    /// When the job is stalled, and what happens then, if it has a limit.
+    pub(super) stalls: Option<String>,
     /// The objects that remain when the job has ended.
     pub(super) end: FinalState,
 }

@@ -104,6 +104,7 @@ fn outcome(story: &Story) -> Markup {
         @if story.is_finished() { " after " (length) } @else { " for " (length) " so far" }
         @if let Some(failure) = story.failure.as_ref() { ": " (failure.summary) }
         @else if !story.waiting_reason.is_empty() { ", waits: " (story.waiting_reason) }
+        @if !story.progress.is_empty() { ", progress " (story.progress) }
     }
 }
 

@@ -6,5 +6,6 @@ mod admission;
 mod away;
 mod control_plane;
 mod namespaces;
+mod output;
 mod retry_after;
 mod watches;

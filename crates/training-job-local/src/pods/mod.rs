@@ -1,9 +1,11 @@
 //! The sub-resources of pods that a kubelet serves: `log`, `exec` and `attach`.
 
+#[cfg(feature = "cluster")]
 mod channels;
 mod container;
 mod logs;
 mod query;
+#[cfg(feature = "cluster")]
 mod remote;
 
 use std::sync::Arc;
@@ -13,12 +15,14 @@ use local_node::Containers;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use logs::log;
+#[cfg(feature = "cluster")]
 use remote::{attach, exec};
 
 /// The maximum number of clients that read output at a time.
 const MAX_LOG_READERS: usize = 1_024;
 
 /// The maximum number of commands in pods at a time, and of attached clients.
+#[cfg(feature = "cluster")]
 const MAX_SESSIONS: usize = 128;
 
 /// The containers of the node, and the limits of their clients.
@@ -26,20 +30,38 @@ const MAX_SESSIONS: usize = 128;
 struct Pods {
     containers: Containers,
     readers: Arc<Semaphore>,
+    #[cfg(feature = "cluster")]
     sessions: Arc<Semaphore>,
 }
 
-/// Serves the sub-resources for the pods of the cluster's only node.
-pub(super) fn serve(cluster: &Cluster, containers: Containers) {
-    let pods = Pods {
-        containers,
-        readers: Arc::new(Semaphore::new(MAX_LOG_READERS)),
-        sessions: Arc::new(Semaphore::new(MAX_SESSIONS)),
-    };
+impl Pods {
+    fn new(containers: Containers) -> Self {
+        Self {
+            containers,
+            readers: Arc::new(Semaphore::new(MAX_LOG_READERS)),
+            #[cfg(feature = "cluster")]
+            sessions: Arc::new(Semaphore::new(MAX_SESSIONS)),
+        }
+    }
+}
+
+/// Serves the output of the pods of the cluster's only node.
+pub(super) fn serve_logs(cluster: &Cluster, containers: Containers) {
+    serve_logs_of(cluster, &Pods::new(containers));
+}
+
+fn serve_logs_of(cluster: &Cluster, pods: &Pods) {
     let of = pods.clone();
     cluster.serve_subresource(Subresource::new("pods", "log", "Pod", &["get"], move |request| {
         log(of.clone(), request)
     }));
+}
+
+/// Serves all sub-resources for the pods of the cluster's only node.
+#[cfg(feature = "cluster")]
+pub(super) fn serve(cluster: &Cluster, containers: Containers) {
+    let pods = Pods::new(containers);
+    serve_logs_of(cluster, &pods);
     let of = pods.clone();
     let verbs = ["create", "get"];
     cluster.serve_subresource(Subresource::new(
