@@ -142,6 +142,12 @@ ROWS = {
               "webhook, or the queue of a gang scheduler.",
               {"{{namespace}}": f"max by (namespace) (training_operator_oldest_job_without_pods_seconds{{{OPERATOR}}})"},
               unit="s"),
+        graph("Stalled jobs", "Jobs with the condition Stalled: they run and make no progress.",
+              {"{{job_namespace}}": f"sum by (job_namespace) (training_operator_jobs_stalled{{{JOBS}}})"}),
+        graph("Time since the last progress", "Of watched replicas, at each read of their output.",
+              {text: f"histogram_quantile({q}, sum by (le) "
+               f"(rate(training_operator_output_silence_seconds_bucket{{{OPERATOR}}}[30m])))"
+               for q, text in ((0.5, "50 %"), (0.9, "90 %"))}, unit="s"),
     ],
     "Reconciles": [
         graph("Queue depth", "Jobs that wait in the work queue.",
