@@ -127,10 +127,13 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test large_training tensorflow::
 
-test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed (a download of about 490 MB, not part of make test)
+test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed or hang (a download of about 600 MB, not part of make test)
 	@tools/venv.sh pytorch
 	@tools/venv.sh jax
 	@tools/venv.sh paddle
+	@tools/venv.sh mxnet
+	@tools/venv.sh mpi
+	@tools/venv.sh tqdm
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test large_training -- local_run:: cluster::
 

@@ -1,6 +1,8 @@
 //! Trains with PyTorch, JAX and Paddle by `training-operator local run`, also while their processes are killed. `make
 //! test-frameworks` runs this test, which needs downloads of 125 to 220 MB each.
 
+mod stalls;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
