@@ -63,6 +63,8 @@ fn a_stopped_rank_of_pytorch_restarts_the_job() {
     let trial = Trial::new();
     let manifest = trial.file("slow.yaml", &PYTORCH.slow("0.3"));
     let mut run = Run::start(PYTORCH.train().args(with(&limit(30, "Restart"))).arg(manifest));
+    // Each wait has a time limit of its own.
+    run.line(&["worker-1 | epoch=1 "]);
     run.line(&["worker-1 | epoch=20 "]);
     send(
         processes::first_of_pod(run.pid(), "circles-worker-1"),
@@ -120,7 +122,7 @@ fn an_endless_loop_of_an_mpi_rank_fails_the_job() {
 
 /// Only rank 0 prints, as in most trainings.
 #[test]
-fn silent_ranks_of_pytorch_are_no_stall() {
+fn a_job_whose_first_rank_alone_prints_is_not_stalled() {
     let trial = Trial::new();
     let silent = "command: [sh, -c, \"test $RANK = 0 || exec >/dev/null; exec python3 train.py\"]";
     let slow = PYTORCH.slow("1.2");
@@ -129,7 +131,9 @@ fn silent_ranks_of_pytorch_are_no_stall() {
     let mut run = PYTORCH.train();
     run.args(with(&limit(30, "Fail")))
         .arg(trial.file("silent.yaml", &job));
-    let ended = Run::start(&mut run).end();
+    let mut run = Run::start(&mut run);
+    run.line(&["master-0 | epoch=1 "]);
+    let ended = run.end();
     expect_no_stall(&ended, &["master-0", "worker-0", "worker-1"]);
     let ranks: BTreeSet<_> = ended.all(&[" rank="]).iter().map(|line| &line[..8]).collect();
     assert_eq!(ranks, ["master-0"].into(), "{}", ended.transcript());
@@ -171,7 +175,7 @@ fn noise_without_a_new_step_is_a_stall() {
 }
 
 #[test]
-fn slow_steps_within_the_limit_are_no_stall() {
+fn a_job_with_slow_steps_is_not_stalled() {
     let ended = count("slow", "for n in 1 2 3 4 5; do echo step $n of 5; sleep 11; done");
     expect_no_stall(&ended, &["worker-0"]);
 }
