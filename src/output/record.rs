@@ -29,6 +29,8 @@ pub struct OutputRecord {
     pub silent_for: Duration,
     /// True if the container has made progress since its start.
     pub has_begun: bool,
+    /// True if the controller has seen progress after its first read.
+    pub has_advanced: bool,
     /// The latest numbers.
     pub numbers: Numbers,
     /// The latest other numbers of a pattern.
@@ -128,6 +130,7 @@ impl OutputRecord {
         self.mark = last.or(self.mark.take());
         has_advanced |= known.is_none() && new.len() >= tail;
         self.has_begun |= has_advanced;
+        self.has_advanced |= has_advanced && self.is_read;
         self.is_read = true;
         self.unread = None;
         has_advanced

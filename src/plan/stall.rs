@@ -195,25 +195,28 @@ impl<'a> Output<'a> {
         read.min_by_key(|(_, record)| record.silent_for)
     }
 
-    /// Returns true if no watched replica has the progress that is stored, so that the job has made progress since. The next
-    /// operator first reads the output of all of them.
+    /// Returns true if the job has made progress since the stored one: this operator has seen some, or it has read the output of
+    /// all watched replicas and none has the stored line or step any more.
     pub(super) fn has_advanced_since(&self, stored: &JobStatus) -> bool {
         let by_step = self.progress.pattern.as_ref().is_some_and(Pattern::has_step);
         let is_same = |stored: &ProgressStatus, new: &ProgressStatus| match by_step {
             true => stored.step == new.step,
             false => (&stored.at, &stored.line) == (&new.at, &new.line),
         };
-        let mut records = self.replicas.iter().map(|watched| watched.record);
-        let all_read = records
-            .clone()
-            .all(|record| record.is_some_and(|record| record.is_read));
-        let is_stored = |record: Option<&OutputRecord>| match (&stored.progress, record) {
-            (Some(stored), Some(record)) if record.has_begun => is_same(stored, &self.status_of(record)),
-            (stored, Some(_)) => stored.is_none(),
-            (_, None) => true,
+        let mut records = self.replicas.iter().filter_map(|watched| watched.record);
+        let advances = |record: &OutputRecord| {
+            let limit = self.progress.limit(true);
+            record.has_advanced && limit.is_none_or(|limit| record.silent_for < limit)
         };
-        let has_begun = records.clone().flatten().any(|record| record.has_begun);
-        all_read && has_begun && !records.any(is_stored)
+        if records.clone().any(advances) {
+            return true;
+        }
+        let read = records.clone().filter(|record| record.is_read);
+        let is_stored = |record: &OutputRecord| {
+            let stored = stored.progress.as_ref();
+            record.has_begun && stored.is_some_and(|stored| is_same(stored, &self.status_of(record)))
+        };
+        read.count() == self.replicas.len() && records.clone().any(|r| r.has_begun) && !records.any(is_stored)
     }
 
     /// Returns the progress for the status, if any output was read.

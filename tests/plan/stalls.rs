@@ -106,6 +106,17 @@ fn the_next_operator_keeps_the_stall_until_it_sees_other_output() {
 }
 
 #[test]
+fn a_job_is_not_stalled_once_one_of_its_watched_replicas_advances() {
+    let mut w = job("stalledAfterSeconds: 600, watch: All");
+    for replica in ["scheduler-0", "worker-0", "worker-1"] {
+        w.reads(replica, FIRST, 0).reads(replica, "", 700);
+    }
+    assert!(w.state().contains("Stalled"));
+    w.reads("worker-1", "2026-01-01T00:12:00Z step 2/9\n", 0);
+    assert!(!w.state().contains("Stalled"));
+}
+
+#[test]
 fn a_stalled_job_restarts_within_its_limit_and_keeps_the_last_lines() {
     let mut w = job("stalledAfterSeconds: 600, onStall: Restart, watch: All");
     for restart in 1..=3 {

@@ -32,7 +32,7 @@ for step in range(1, 100):
         time.sleep(1)
 ";
 
-/// Returns the policy. Frameworks may take long to start, and PyTorch to end, on a busy machine.
+/// Returns the policy. Frameworks may take long to start on a busy machine.
 fn limit(seconds: u32, on_stall: &str) -> Value {
     json!({"stalledAfterSeconds": seconds, "startSeconds": 150, "onStall": on_stall})
 }
@@ -44,17 +44,19 @@ fn with(progress: &Value) -> [String; 2] {
 
 /// Checks that the job restarted once, because this replica was silent, and succeeded.
 #[track_caller]
-fn expect_one_restart(ended: &Ended, job: &str, silent: &str, replicas: &[&str]) {
-    ended.expect_code(0);
+fn expect_one_restart(ended: &Ended, job: &str, silent: &str) {
+    expect_success(ended, 1);
     ended.only(&[&format!("{job} * Restarting: "), " is stalled: ", silent]);
     ended.only(&[&format!("  restarted: {job}-{silent}, Stalled")]);
-    ended.expect_all_succeeded(replicas, 1);
 }
 
+/// Checks that the job succeeded. Workers that end after the master may have been stopped.
 #[track_caller]
-fn expect_no_stall(ended: &Ended, replicas: &[&str]) {
+fn expect_success(ended: &Ended, restarts: u32) {
     ended.expect_code(0);
-    ended.expect_all_succeeded(replicas, 0);
+    for row in ended.table().values() {
+        assert_eq!(row.restarts, restarts, "{}", ended.transcript());
+    }
 }
 
 /// The others wait in an all-reduce. The deciding replica is the master, which is not stopped.
@@ -71,13 +73,9 @@ fn a_stopped_rank_of_pytorch_restarts_the_job() {
         Signal::STOP,
     );
     run.line(&["circles * Restarting: "]);
+    run.line(&["worker-1 | epoch=1 "]);
     let ended = run.end();
-    expect_one_restart(
-        &ended,
-        "circles",
-        "master-0",
-        &["master-0", "worker-0", "worker-1"],
-    );
+    expect_one_restart(&ended, "circles", "master-0");
     PYTORCH.expect_trained(&ended);
 }
 
@@ -91,8 +89,7 @@ fn a_stopped_server_of_mxnet_restarts_the_job() {
     send(processes::of_pod(run.pid(), "spirals-server-0"), Signal::STOP);
     run.line(&["spirals * Restarting: "]);
     let ended = run.end();
-    let replicas = ["scheduler-0", "server-0", "server-1", "worker-0", "worker-1"];
-    expect_one_restart(&ended, "spirals", "worker-0", &replicas);
+    expect_one_restart(&ended, "spirals", "worker-0");
     let weights = ["worker-0", "worker-1"].map(|worker| {
         let result = ended.only(&[&format!("{worker} | RESULT ")]);
         result.split_once("weights=").unwrap().1
@@ -124,9 +121,11 @@ fn an_endless_loop_of_an_mpi_rank_fails_the_job() {
 #[test]
 fn a_job_whose_first_rank_alone_prints_is_not_stalled() {
     let trial = Trial::new();
-    let silent = "command: [sh, -c, \"test $RANK = 0 || exec >/dev/null; exec python3 train.py\"]";
+    // The ordinary end of a process with PyTorch is silent, and takes as long as the limit on a busy machine.
+    let train = "exec python3 -c 'import os, train; os._exit(train.main())'";
+    let silent = format!("command: [sh, -c, \"test $RANK = 0 || exec >/dev/null; {train}\"]");
     let slow = PYTORCH.slow("1.2");
-    let job = slow.replace("command: [python3, train.py]", silent);
+    let job = slow.replace("command: [python3, train.py]", &silent);
     assert_ne!(slow, job);
     let mut run = PYTORCH.train();
     run.args(with(&limit(30, "Fail")))
@@ -134,7 +133,7 @@ fn a_job_whose_first_rank_alone_prints_is_not_stalled() {
     let mut run = Run::start(&mut run);
     run.line(&["master-0 | epoch=1 "]);
     let ended = run.end();
-    expect_no_stall(&ended, &["master-0", "worker-0", "worker-1"]);
+    expect_success(&ended, 0);
     let ranks: BTreeSet<_> = ended.all(&[" rank="]).iter().map(|line| &line[..8]).collect();
     assert_eq!(ranks, ["master-0"].into(), "{}", ended.transcript());
 }
@@ -149,7 +148,7 @@ fn a_bar_that_rewrites_its_line_is_progress() {
     run.arg("--venv").arg(venv("tqdm"));
     run.arg("--report").arg(&report).arg(manifest);
     let ended = Run::start(&mut run).end();
-    expect_no_stall(&ended, &["worker-0"]);
+    expect_success(&ended, 0);
     let story: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
     let (step, total) = story["progress"].as_str().unwrap().split_once('/').unwrap();
     assert!((1..=120).contains(&step.parse().unwrap()), "{step}");
@@ -177,5 +176,5 @@ fn noise_without_a_new_step_is_a_stall() {
 #[test]
 fn a_job_with_slow_steps_is_not_stalled() {
     let ended = count("slow", "for n in 1 2 3 4 5; do echo step $n of 5; sleep 11; done");
-    expect_no_stall(&ended, &["worker-0"]);
+    expect_success(&ended, 0);
 }
