@@ -19,6 +19,9 @@ use crate::world::pod;
 /// The greatest number of lines of a log before it is rotated.
 const LINES_OF_A_FILE: u64 = 7;
 
+/// The time from which all nodes answer, in milliseconds. No run has faults afterwards.
+const ALL_NODES_ANSWER: u64 = 120_000;
+
 /// The containers that run or have run, by the UIDs of their pods: the time of the start, and the number of restarts.
 #[derive(Clone, Default)]
 pub(crate) struct Outputs {
@@ -119,7 +122,7 @@ impl Outputs {
             return failure_response(400, "BadRequest", "the container is waiting to start");
         };
         // Now and then a node does not answer.
-        if Random::about(now / 20_000, &run.pod, 28).chance(100) {
+        if now < ALL_NODES_ANSWER && Random::about(now / 20_000, &run.pod, 28).chance(100) {
             return failure_response(500, "InternalError", "dial tcp: no route to host");
         }
         let query = request.parts.uri.query().unwrap_or_default();
