@@ -13,13 +13,14 @@ use super::go_types::{KINDS, dry, until_asked, webhook};
 use super::released::module;
 
 /// The spec fields that have an annotation.
-const ANNOTATED: [&str; 8] = [
+const ANNOTATED: [&str; 9] = [
     "runPolicy.failurePolicy",
     "runPolicy.successPolicy",
     "runPolicy.restartScope",
     "runPolicy.layout",
     "runPolicy.stableAddress",
     "runPolicy.sidecarGracePeriodSeconds",
+    "runPolicy.progress",
     "launcherCreationPolicy",
     "compatibility",
 ];
@@ -123,6 +124,7 @@ fn with_all_fields(kind: &str) -> Value {
             "backoffLimit": 5, "failurePolicy": {"maxRestarts": 3, "rules": [rule]},
             "successPolicy": {"operator": "Any", "roles": [role]}, "restartScope": "Role", "layout": "Compact",
             "stableAddress": false, "sidecarGracePeriodSeconds": 60,
+            "progress": {"stalledAfterSeconds": 600, "watch": "All"},
         }},
     });
     job["spec"][field] = json!({role: {"replicas": 1, "restartPolicy": "Never", "template": template}});
