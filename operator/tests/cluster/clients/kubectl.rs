@@ -82,14 +82,15 @@ async fn a_job_is_made_watched_and_deleted() {
     assert_eq!(
         lines[0],
         [
-            "NAME", "STATE", "AGE", "READY", "REASON", "FAILURE", "STARTED", "FINISHED", "RESTARTS"
+            "NAME", "STATE", "AGE", "READY", "REASON", "FAILURE", "PROGRESS", "OUTPUT", "STARTED",
+            "FINISHED", "RESTARTS"
         ]
     );
     assert_eq!(lines[1][..2], ["spirals", "Succeeded"]);
     // A succeeded job keeps the failure in its history.
-    assert_eq!(lines[1][3..6], ["0/5", "", ""]);
-    assert!([2, 6, 7].iter().all(|&age| lines[1][age].ends_with('s')), "{got}");
-    assert_eq!(lines[1][8], "1");
+    assert_eq!(lines[1][3..8], ["0/5", "", "", "", ""]);
+    assert!([2, 8, 9].iter().all(|&age| lines[1][age].ends_with('s')), "{got}");
+    assert_eq!(lines[1][10], "1");
 
     let described = stage.run(&["describe", "mxjob", "spirals"]).await;
     assert!(
