@@ -2,7 +2,7 @@
 # Makes the Python environment .venv/NAME below the project root from
 # tools/requirements/NAME.txt, unless a complete and current one is there.
 #
-#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9|image|bill|dashboard
+#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|tqdm|sdk|sdk-1.9|image|bill|dashboard
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
 # An environment is complete when its last file exists: the stamp, a copy of its
@@ -26,6 +26,7 @@ xgboost) title='XGBoost 3.2.0' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < 
 jax) title='JAX 0.10.2' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 140 MB' ;;
 paddle) title='PaddlePaddle 3.3.1' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 220 MB' ;;
 mpi) title='Open MPI 5.0.11' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 25 MB' ;;
+tqdm) title='tqdm 4.70.1' needs='Python 3.8 to 3.13' fits='(3, 8) <= v < (3, 14)' size='about 1 MB' ;;
 pytorch) title='PyTorch 2.6.0' size='about 125 MB' ;;
 sdk) title='Kubeflow training SDK 1.8.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 sdk-1.9) title='Kubeflow training SDK 1.9.4' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
@@ -33,7 +34,7 @@ image) title='Zig 0.17.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 1
 bill) title='CycloneDX 11.12' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' size='about 10 MB' ;;
 dashboard) title='Grafana Foundation SDK 11.6' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 1 MB' ;;
 *)
-    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk|sdk-1.9|image|bill|dashboard' >&2
+    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|tqdm|sdk|sdk-1.9|image|bill|dashboard' >&2
     exit 2
     ;;
 esac
