@@ -72,8 +72,8 @@ pub enum Install {
         /// The operator's service account.
         #[arg(long, value_name = "NAME", default_value_t = program().name.clone())]
         service_account: String,
-        /// Print instead the right to read the output of pods, which jobs with runPolicy.progress need. Who may read
-        /// logs reads what is printed there, secrets included.
+        /// Print instead the right to read the output of pods, which jobs with runPolicy.progress need. An account that
+        /// can read logs can also read the secrets that pods print.
         #[arg(long)]
         logs: bool,
         /// The kinds to print.

@@ -22,6 +22,7 @@ CUSTOM_CLUSTER_DOMAIN | a variable of the Go operator
 FailedInvalidMXJobSpec | a reason of the stand-alone mxnet-operator
 failureCondition | a field of Argo Workflows
 trialResources | a field of Katib
+TQDMProgressBar | a class of Lightning
 integrations.externalFrameworks | a field of Kueue
 --host-discovery-script | a flag of Horovod
 --blacklist-cooldown-range | a flag of Horovod
