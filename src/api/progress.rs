@@ -58,7 +58,7 @@ words! {
 words! {
     /// The action when a job is stalled.
     StallAction {
-        /// The status and an event say so.
+        /// The job gets the condition Stalled and an event.
         Report,
         /// All replicas restart.
         Restart,

@@ -140,11 +140,6 @@ impl JobStatus {
         }
         if let Some(progress) = &mut status.progress {
             mend_time(&mut progress.at);
-            for text in [&mut progress.summary, &mut progress.line] {
-                if text.len() > MAX_TEXT_BYTES {
-                    text.clear();
-                }
-            }
         }
         let recovery = &mut status.recovery;
         mend_count(&mut recovery.job);
@@ -168,7 +163,9 @@ impl JobStatus {
         recovery
             .completed
             .retain(|_, indexes| indexes.len() <= MAX_TEXT_BYTES);
-        for text in [&mut status.ready, &mut status.waiting_reason] {
+        let progress = status.progress.iter_mut();
+        let texts = progress.flat_map(|progress| [&mut progress.summary, &mut progress.line]);
+        for text in texts.chain([&mut status.ready, &mut status.waiting_reason]) {
             if text.len() > MAX_TEXT_BYTES {
                 text.clear();
             }

@@ -46,19 +46,17 @@ pub(super) fn set(
         last_update_time: Some(Time(if kept.is_some() { now } else { at.max(now) })),
         last_transition_time: kept.or(Some(Time(at))),
     };
+    if !matches!(
+        type_,
+        ConditionType::Created | ConditionType::Running | ConditionType::HookPanicked
+    ) {
+        remove(status, ConditionType::Stalled);
+    }
     match type_ {
-        ConditionType::Restarting => {
-            remove(status, ConditionType::Running);
-            remove(status, ConditionType::Stalled);
-        }
-        ConditionType::Running => remove(status, ConditionType::Restarting),
-        ConditionType::Suspended => {
-            remove(status, ConditionType::Restarting);
-            remove(status, ConditionType::Stalled);
-        }
+        ConditionType::Restarting => remove(status, ConditionType::Running),
+        ConditionType::Running | ConditionType::Suspended => remove(status, ConditionType::Restarting),
         ConditionType::Succeeded | ConditionType::Failed => {
             remove(status, ConditionType::Restarting);
-            remove(status, ConditionType::Stalled);
             turn_off(status, ConditionType::Running, now);
         }
         ConditionType::Created | ConditionType::HookPanicked | ConditionType::Stalled => {}
@@ -75,8 +73,8 @@ pub(super) fn set(
     true
 }
 
-/// Returns a time before that of Running. Clients regard the newest condition as the state of the job, and fail if they do not
-/// know it: the job runs. The time of the last update is that of the stall.
+/// Returns a time before that of Running. Some clients take the newest condition as the state of the job, and fail on an unknown
+/// type. The time of the last update is that of the stall.
 fn before_running(status: &JobStatus, now: Timestamp) -> Timestamp {
     let running = status.condition(ConditionType::Running);
     let running = running.and_then(|c| c.last_transition_time.as_ref());

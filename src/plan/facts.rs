@@ -33,7 +33,7 @@ impl<'a> Facts<'a> {
             job,
             observed,
             stored,
-            now: Timestamp::from_second(now.as_second()).unwrap_or(now),
+            now: whole_second(now),
             exact_now: now,
         }
     }
@@ -53,6 +53,11 @@ impl<'a> Facts<'a> {
         recover(&job.kind(), &mut status);
         status
     }
+}
+
+/// Returns the time without its fraction of a second, as a stored status has it.
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// Sets the start and the end of a job to the current time if they are more than a day ahead, because clocks do not differ

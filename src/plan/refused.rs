@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Layout};
 use crate::validate::{ValidJob, annotations, common_service_name};
 
+use super::facts::whole_second;
 use super::observed::Observed;
 use super::reasons::{FAILED_VALIDATION, HOOK_PANICKED};
 use super::types::{Plan, PlannedEvent, StatusChange};
@@ -61,7 +62,7 @@ pub fn invalid(
     observed: &Observed,
     now: Timestamp,
 ) -> Plan {
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let now = whole_second(now);
     let mut plan = Plan {
         refused: true,
         ..Plan::default()
@@ -121,7 +122,7 @@ pub fn panicked(
     panic: &str,
     now: Timestamp,
 ) -> Plan {
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let now = whole_second(now);
     let reason = format!("{kind}{HOOK_PANICKED}");
     let place = match hook {
         Some(hook) => format!("the hook {hook} of {kind}"),

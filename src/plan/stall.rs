@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::facts::Facts;
+use super::facts::{Facts, whole_second};
 use super::failure::Failure;
 use super::observed::{Phase, PodRecord};
 use super::pod_end::main_name;
@@ -15,7 +15,7 @@ use super::survey::{ObservedReplica, Situation, Survey};
 use super::types::{OutputWatch, Plan, WatchedPod};
 use crate::api::{JobStatus, ProgressStatus, is_writable};
 use crate::job::Replica;
-use crate::output::{OutputRecord, Pattern, Unread};
+use crate::output::{OutputRecord, Unread, rounded};
 use crate::validate::Progress;
 
 /// The least time between two writes of a status in which only the progress changes.
@@ -87,9 +87,7 @@ impl<'a> Output<'a> {
         };
         let is_active = |of: &&ObservedReplica<'a>| !matches!(of.situation, Situation::Succeeded);
         let all = || survey.replicas().filter(is_active);
-        let prints = |of: &&ObservedReplica<'a>| {
-            progress.watches_all || job.job.prints_progress(&job.topology, &of.replica)
-        };
+        let prints = |of: &&ObservedReplica<'a>| job.watches(&of.replica);
         let mut chosen: Vec<&ObservedReplica<'a>> = all().filter(prints).collect();
         if chosen.is_empty() && !survey.replicas().any(|of| prints(&of)) {
             let first = all().filter(|of| of.replica.index == 0 && of.pod.is_some());
@@ -153,12 +151,11 @@ impl<'a> Output<'a> {
             0 | 1 => format!("{seconds} s"),
             minutes => format!("{minutes} min"),
         };
-        let has_step = self
-            .progress
-            .pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.has_step());
-        let nothing = if has_step { "no new step" } else { "nothing" };
+        let nothing = if self.progress.counts_steps() {
+            "no new step"
+        } else {
+            "nothing"
+        };
         let mut why = format!("{name} has printed {nothing} for {time}");
         match record.lines.back() {
             Some(line) => {
@@ -198,8 +195,7 @@ impl<'a> Output<'a> {
     /// Returns true if the job has made progress since the stored one: this operator has seen some, or it has read the output of
     /// all watched replicas and none has the stored line or step any more.
     pub(super) fn has_advanced_since(&self, stored: &JobStatus) -> bool {
-        let by_step = self.progress.pattern.as_ref().is_some_and(Pattern::has_step);
-        let is_same = |stored: &ProgressStatus, new: &ProgressStatus| match by_step {
+        let is_same = |stored: &ProgressStatus, new: &ProgressStatus| match self.progress.counts_steps() {
             true => stored.step == new.step,
             false => (&stored.at, &stored.line) == (&new.at, &new.line),
         };
@@ -277,35 +273,6 @@ impl<'a> Output<'a> {
                 );
                 Plan::notices(reasons::LOGS_UNAVAILABLE, message, unread.len())
             }
-        }
-    }
-}
-
-/// Returns the time without its fraction of a second, as a status has it.
-fn whole_second(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
-/// Returns a number with this many digits.
-fn rounded(number: f64, digits: usize) -> f64 {
-    format!("{number:.*e}", digits.saturating_sub(1))
-        .parse()
-        .unwrap_or(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_rounded_to_digits() {
-        for (number, expected) in [
-            (0.123_456, 0.123_5),
-            (1_234.56, 1_235.0),
-            (-2e-9, -2e-9),
-            (0.0, 0.0),
-        ] {
-            assert_eq!(rounded(number, 4), expected);
         }
     }
 }

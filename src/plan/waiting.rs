@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::api::{ConditionType, JobStatus};
 
+use super::facts::whole_second;
 use super::reasons;
 use super::types::{Plan, PlannedEvent, StatusChange};
 
@@ -52,7 +53,7 @@ impl Plan {
         let mut status = status.clone();
         status.waiting_reason.clone_from(&stored.waiting_reason);
         status.waiting_since.clone_from(&stored.waiting_since);
-        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let now = whole_second(now);
         status.set_waiting(reason.to_owned(), now);
         let urgent = self.status.as_ref().is_some_and(|change| change.urgent);
         // The plan may only have removed the reason, which it does not know.

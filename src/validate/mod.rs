@@ -275,6 +275,13 @@ impl ValidJob<'_> {
         of_policy.unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
     }
 
+    /// Returns true if the output of the replica is read, by the progress policy of the job.
+    pub fn watches(&self, replica: &Replica<'_>) -> bool {
+        let progress = self.policy.progress.as_ref();
+        progress
+            .is_some_and(|progress| progress.watches_all || self.job.prints_progress(&self.topology, replica))
+    }
+
     /// Returns the roles that `role` waits for, in the order of the job, each with the state that all its replicas must
     /// have reached.
     pub fn waits_for(&self, role: &Role<'_>) -> Vec<(&Role<'_>, StartCondition)> {

@@ -44,6 +44,11 @@ impl Progress {
         shorter.map_or(most, |limit| (limit / 10).clamp(least, most))
     }
 
+    /// Returns true if only a new step is progress.
+    pub fn counts_steps(&self) -> bool {
+        self.pattern.as_ref().is_some_and(Pattern::has_step)
+    }
+
     /// Returns the time without progress after which the job is stalled, for a container that has made progress or not.
     pub fn limit(&self, has_begun: bool) -> Option<Duration> {
         if has_begun {

@@ -20,6 +20,7 @@ mod disruption;
 mod edits;
 mod endings;
 mod followers;
+mod forms;
 mod gang;
 mod harness;
 mod last_words;

@@ -149,7 +149,7 @@ impl CallLimiter {
             }
         };
         match &answer {
-            // A node answers it, so that neither its latency nor its failure is one of the API server.
+            // A node sends the response, so its latency and its failure do not measure the API server.
             Ok(_) if urgency == Urgency::Output => {}
             Ok(_) => self.state.lock().completed(urgency, begun.elapsed()),
             // A server that is away is not overloaded.

@@ -25,17 +25,17 @@ use super::calls::{CallLimiter, Urgency};
 use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 
-/// The maximum number of reads at once. A node that does not answer delays only those behind it.
+/// The maximum number of reads at once. Others wait, so unresponsive nodes do not use up all connections.
 const MAX_READS: usize = 32;
 
-/// The time in which a node must answer. The API server itself gives up much later.
+/// The time in which a node must respond. The timeout of the API server itself is longer.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of lines of the end of a log that are read at once.
 const TAIL_LINES: usize = 200;
 
-/// The maximum size of the end of a log that is read at once, in bytes. The server sends the first ones of the tail, so that
-/// fewer lines must be read when there are more.
+/// The maximum size of the end of a log that is read at once, in bytes. If the tail has
+/// more, the server cuts off its end, and the next read requests fewer lines.
 const TAIL_BYTES: usize = 256 << 10;
 
 /// The number of lines that always fit, because container runtimes split lines after 16 KiB.
@@ -56,7 +56,8 @@ pub(super) struct OutputReader {
 struct State {
     /// The watches by the UID of the job.
     jobs: HashMap<String, Job>,
-    /// The pods to read, by time: the name of the pod, and the UID of its job.
+    /// The pods to read, by time: the name of the pod, and the UID of its job. An entry with another time than that of its
+    /// reader is outdated.
     due: BTreeSet<(Instant, String, String)>,
 }
 
@@ -106,7 +107,8 @@ impl OutputReader {
         let uid = job.uid.as_deref().unwrap_or_default();
         let mut state = self.state.lock();
         let Some(watch) = watch else {
-            return state.remove(uid);
+            state.jobs.remove(uid);
+            return;
         };
         let State { jobs, due } = &mut *state;
         let job = jobs.entry(uid.to_owned()).or_insert_with(|| Job {
@@ -117,13 +119,8 @@ impl OutputReader {
         let wanted: HashSet<&str> = watch.pods.iter().map(|pod| pod.name.as_str()).collect();
         let (is_changed, interval) = (job.watch.progress != watch.progress, watch.progress.interval());
         let mut is_new = false;
-        job.pods.retain(|pod, reader| {
-            let is_kept = wanted.contains(pod.as_str()) && !is_changed;
-            if !is_kept {
-                due.remove(&(reader.due, pod.clone(), uid.to_owned()));
-            }
-            is_kept
-        });
+        job.pods
+            .retain(|pod, _| wanted.contains(pod.as_str()) && !is_changed);
         for pod in &watch.pods {
             if job.pods.get(&pod.name).is_some_and(|reader| reader.pod == *pod) {
                 continue;
@@ -138,9 +135,7 @@ impl OutputReader {
                 due: first,
                 tail: TAIL_LINES,
             };
-            if let Some(earlier) = job.pods.insert(pod.name.clone(), reader) {
-                due.remove(&(earlier.due, pod.name.clone(), uid.to_owned()));
-            }
+            job.pods.insert(pod.name.clone(), reader);
             due.insert((first, pod.name.clone(), uid.to_owned()));
             is_new = true;
         }
@@ -152,7 +147,7 @@ impl OutputReader {
     }
 
     pub(super) fn forget(&self, job: &str) {
-        self.state.lock().remove(job);
+        self.state.lock().jobs.remove(job);
     }
 
     /// Returns the records of a job's pods that were read, by name. `None` for a job that is not watched.
@@ -166,7 +161,7 @@ impl OutputReader {
         )
     }
 
-    /// Reads what is due, forever. Jobs with news are queued.
+    /// Makes the reads that are due, forever. Queues the jobs with news.
     pub(super) async fn run(&self, queue: &Queue) {
         let mut reads = FuturesUnordered::new();
         loop {
@@ -197,20 +192,17 @@ impl OutputReader {
     async fn read(&self, read: &Read) -> Result<String, CallError> {
         let api = Api::<Pod>::namespaced(self.client.clone(), &read.key.namespace);
         let request = async {
-            let mut log = api.log_stream(&read.pod.name, &read.parameters).await?;
+            let log = api.log_stream(&read.pod.name, &read.parameters).await?;
             let mut bytes = Vec::new();
-            let bound = (&mut log).take(TAIL_BYTES as u64);
-            { bound }
-                .read_to_end(&mut bytes)
-                .await
-                .map_err(kube::Error::ReadEvents)?;
+            let read = log.take(TAIL_BYTES as u64).read_to_end(&mut bytes).await;
+            read.map_err(kube::Error::ReadEvents)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let request = timeout(READ_TIMEOUT, request.boxed()).map(|answer| {
             let late = || {
                 std::io::Error::new(
                     std::io::ErrorKind::TimedOut,
-                    "the node did not answer within 10 s",
+                    "the node did not respond within 10 s",
                 )
             };
             answer.unwrap_or_else(|_| Err(kube::Error::ReadEvents(late())))
@@ -236,7 +228,7 @@ impl OutputReader {
         let (progress, unread) = (&job.watch.progress, reader.record.unread.clone());
         let record = Arc::make_mut(&mut reader.record);
         match log {
-            // The end is missing. It is read next time.
+            // The end of the tail is missing. The next read requests fewer lines.
             Ok(log) if log.len() >= TAIL_BYTES => reader.tail = (reader.tail / 2).max(FEWEST_TAIL_LINES),
             Ok(log) => {
                 has_advanced = record.add(&log, reader.tail, progress.pattern.as_ref());
@@ -256,8 +248,6 @@ impl OutputReader {
         let limit = progress.limit(record.has_begun);
         let is_long = limit.is_some_and(|limit| record.silent_for >= limit);
         let is_news = has_advanced || is_long || record.unread != unread;
-        // The pod may have been watched anew meanwhile.
-        due.remove(&(reader.due, read.pod.name.clone(), read.job.clone()));
         reader.due = (reader.due + progress.interval()).max(now + progress.interval() / 2);
         due.insert((reader.due, read.pod.name.clone(), read.job.clone()));
         let key = job.key.clone();
@@ -269,15 +259,6 @@ impl OutputReader {
 }
 
 impl State {
-    fn remove(&mut self, job: &str) {
-        let Some(removed) = self.jobs.remove(job) else {
-            return;
-        };
-        for (pod, reader) in removed.pods {
-            self.due.remove(&(reader.due, pod, job.to_owned()));
-        }
-    }
-
     /// Takes up to `most` reads that are due. Returns them, and the time of the next one.
     fn take_due(&mut self, most: usize) -> (Vec<Read>, Option<Instant>) {
         let now = Instant::now();
@@ -287,7 +268,7 @@ impl State {
             && *at <= now
         {
             let read = self.jobs.get(job).and_then(|of| {
-                let reader = of.pods.get(pod)?;
+                let reader = of.pods.get(pod).filter(|reader| reader.due == *at)?;
                 Some(Read {
                     job: job.clone(),
                     key: of.key.clone(),

@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Builder, Cluster, Description};
 use training_job::offline;
-use training_job::{Accelerators, FieldErrors, Kind, ObjectKind, TrainingJob};
+use training_job::validate::validate_any;
+use training_job::{Accelerators, FieldErrors, Kind, ObjectKind, Settings, TrainingJob};
 use training_job_controller::{FinishedJobs, Operator, Options};
 
 use local_node::{AdjustEnv, Bind, Node, NodeConfig};
@@ -54,11 +55,11 @@ pub(crate) struct LocalKind {
 impl LocalKind {
     /// Returns true if the operator reads the output of the job.
     fn watches_output(&self, job: &DynamicObject) -> bool {
-        let key = self.kind.framework.keys().annotation_of("progress");
-        let annotations = job.metadata.annotations.as_ref();
-        let decoded = serde_json::to_value(job).map(|job| self.kind.decode(&job));
-        annotations.is_some_and(|all| all.contains_key(&key))
-            || matches!(decoded, Ok(Ok(job)) if job.run_policy().progress.is_some())
+        let Ok(Ok(job)) = serde_json::to_value(job).map(|job| self.kind.decode(&job)) else {
+            return false;
+        };
+        let valid = validate_any(&self.kind, &*job, &Settings::default());
+        valid.is_ok_and(|valid| valid.policy.progress.is_some())
     }
 }
 

@@ -16,28 +16,36 @@ const OBJECT_VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "del
 /// Returns the command that grants a service account what an operator of these kinds needs.
 pub fn grant_command<'a>(namespace: &str, account: &str, kinds: impl IntoIterator<Item = &'a str>) -> String {
     let kinds: String = kinds.into_iter().map(|kind| format!(" --kind {kind}")).collect();
-    format!(
-        "{} rbac --namespace {namespace} --service-account {account}{kinds} | kubectl apply --server-side \
-         --force-conflicts -f -",
-        program().name
-    )
+    apply_printed(&format!(
+        "rbac --namespace {namespace} --service-account {account}{kinds}"
+    ))
 }
 
 /// Returns the command that lets a service account read the output of pods, for jobs with a progress policy.
 pub fn grant_logs_command(namespace: &str, account: &str) -> String {
+    apply_printed(&format!(
+        "rbac --logs --namespace {namespace} --service-account {account}"
+    ))
+}
+
+/// Returns the command that applies what this program prints for these arguments.
+fn apply_printed(arguments: &str) -> String {
     format!(
-        "{} rbac --logs --namespace {namespace} --service-account {account} | kubectl apply --server-side --force-conflicts \
-         -f -",
+        "{} {arguments} | kubectl apply --server-side --force-conflicts -f -",
         program().name
     )
 }
 
 /// Returns the rule that allows to read the output of pods. It is in no role by default.
 pub fn rule_on_logs() -> PolicyRule {
+    rule("", vec!["pods/log".to_owned()], &["get"])
+}
+
+fn rule(group: &str, resources: Vec<String>, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
-        api_groups: Some(vec![String::new()]),
-        resources: Some(vec!["pods/log".to_owned()]),
-        verbs: vec!["get".to_owned()],
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     }
 }
@@ -45,12 +53,6 @@ pub fn rule_on_logs() -> PolicyRule {
 /// Returns the rules of a role that manages jobs of these kinds in all namespaces where it is bound. That on Secrets, if a
 /// kind has some, is the last one.
 pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
-    let rule = |group: &str, resources: Vec<String>, verbs: &[&str]| PolicyRule {
-        api_groups: Some(vec![group.to_owned()]),
-        resources: Some(resources),
-        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        ..PolicyRule::default()
-    };
     let mut jobs: BTreeMap<&str, Vec<&Kind>> = BTreeMap::new();
     for kind in kinds {
         jobs.entry(&kind.resource.group).or_default().push(kind);

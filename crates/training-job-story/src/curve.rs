@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use training_job::output::{STEP_WORDS, pairs};
+use training_job::output::{STEP_WORDS, pairs, rounded};
 
 use crate::text::line;
 
 /// Annotation of a job with the metrics to draw, such as `loss, accuracy`. The word before the step may be named as well:
 /// `step=update; loss, accuracy`.
 pub const CURVES: &str = "training.kubeflow.org/curves";
+
+/// The digits of a point, which are more than a chart shows.
+const DIGITS: usize = 7;
 
 /// The maximum number of metrics of a replica.
 const MAX_METRICS: usize = 6;
@@ -151,7 +154,7 @@ impl Curves {
 
 impl Points {
     fn add(&mut self, point: (f64, f64)) {
-        let point = (rounded(point.0), rounded(point.1));
+        let point = (rounded(point.0, DIGITS), rounded(point.1, DIGITS));
         let is_kept = self.seen.is_multiple_of(1 << self.stride);
         self.seen += 1;
         if !is_kept {
@@ -169,11 +172,6 @@ impl Points {
             });
         }
     }
-}
-
-/// Returns a number with seven digits, which are more than a chart shows.
-fn rounded(number: f64) -> f64 {
-    format!("{number:.6e}").parse().unwrap_or(number)
 }
 
 #[cfg(test)]

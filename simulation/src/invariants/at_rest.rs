@@ -160,18 +160,15 @@ impl SettledCluster {
     /// I27: a job all of whose pods hang is stalled, if its output is watched. All pods hang after two minutes.
     fn check_stall(&self, job: &Value) -> Option<String> {
         let progress = job::policy(job, "progress");
-        let holds = |type_: &str| {
-            let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.any(|c| c["type"] == type_ && c["status"] == "True")
-        };
         let pods = self.children.get("pods")?.children(job);
         let all_run = !pods.is_empty()
             && pods
                 .values()
                 .all(|pod| pod::phase(*pod) == "Running" && !job::is_deleting(*pod));
-        let is_watched = progress["stalledAfterSeconds"].is_u64() && all_run && holds("Running");
+        let is_watched = progress["stalledAfterSeconds"].is_u64() && all_run && job::is(job, "Running");
         let is_edited = uid(job).is_some_and(|uid| self.edited.contains(uid));
-        (is_watched && !is_edited && !holds("Stalled")).then(|| "it hangs and is not stalled".to_owned())
+        (is_watched && !is_edited && !job::is(job, "Stalled"))
+            .then(|| "it hangs and is not stalled".to_owned())
     }
 
     /// Returns true if a job does not control an object that has the name of one of its children.

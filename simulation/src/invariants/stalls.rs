@@ -13,8 +13,7 @@ pub(super) fn are_true(m: &CheckedChange<'_>) -> Option<String> {
         return None;
     }
     let (before, after) = (m.before(), m.object());
-    let named = |job: &Object| stalled_pod(&job["status"]);
-    let pod = named(after).filter(|pod| named(before).as_ref() != Some(pod))?;
+    let pod = stalled_pod(after).filter(|pod| stalled_pod(before).as_ref() != Some(pod))?;
     let progress = job::policy(after, "progress");
     let limit = progress["stalledAfterSeconds"].as_u64()?;
     let pods = m.view.list("pods", None);
@@ -24,18 +23,17 @@ pub(super) fn are_true(m: &CheckedChange<'_>) -> Option<String> {
     let uid = stored.meta("uid")?.as_str()?;
     let silent = m.outputs.silent_for(uid, progress["pattern"].is_null(), m.now)?;
     (silent < 1_000 * limit)
-        .then(|| m.violation(&format!("{pod} is no stall: it printed {silent} ms ago")))?
+        .then(|| m.violation(&format!("{pod} is not stalled: it printed {silent} ms ago")))?
 }
 
 /// Returns the pod that a status names as stalled.
-fn stalled_pod(status: &Value) -> Option<String> {
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    let stalled = conditions.find(|c| c["type"] == "Stalled" && c["status"] == "True");
+fn stalled_pod(job: &Object) -> Option<String> {
+    let stalled = job::conditions(job).find(|c| c["type"] == "Stalled" && c["status"] == "True");
     let of_condition = stalled.and_then(|c| {
         let (_, why) = c["message"].as_str()?.split_once(" is stalled: ")?;
         why.split(' ').next()
     });
-    let failure = &status["failure"];
+    let failure = &job["status"]["failure"];
     let of_failure = failure["pod"].as_str().filter(|_| failure["reason"] == "Stalled");
     of_condition.or(of_failure).map(str::to_owned)
 }

@@ -35,25 +35,26 @@ impl Namespaces {
     }
 }
 
-/// A cached job in the gauges of its state.
+/// A cached job in the gauge of its state.
 #[derive(Debug)]
-pub(crate) struct CountedJob(Vec<Gauge>);
+pub(crate) struct CountedJob {
+    state: Gauge,
+    /// The gauge of stalled jobs, if the job is one.
+    stalled: Option<Gauge>,
+}
 
 impl CountedJob {
-    pub(super) fn new(gauges: impl Iterator<Item = Gauge>) -> Self {
-        let counted = Self(gauges.collect());
-        for gauge in &counted.0 {
-            gauge.inc();
-        }
-        counted
+    pub(super) fn new(state: Gauge, stalled: Option<Gauge>) -> Self {
+        state.inc();
+        stalled.as_ref().map(Gauge::inc);
+        Self { state, stalled }
     }
 }
 
 impl Drop for CountedJob {
     fn drop(&mut self) {
-        for gauge in &self.0 {
-            gauge.dec();
-        }
+        self.state.dec();
+        self.stalled.as_ref().map(Gauge::dec);
     }
 }
 

@@ -103,7 +103,7 @@ impl Metrics {
         };
         let stalled = self.0.stalled.get_or_create_owned(&labels);
         let is_stalled = status.is_some_and(|status| status.is(ConditionType::Stalled));
-        CountedJob::new(std::iter::once(state).chain(is_stalled.then_some(stalled)))
+        CountedJob::new(state, is_stalled.then_some(stalled))
     }
 
     /// Records the time since the last progress of a watched replica.

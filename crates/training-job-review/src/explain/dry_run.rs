@@ -1,15 +1,15 @@
 //! Simulates a job's timeline by running the operator's planner on a simulated cluster.
 
 mod consequence;
+mod stalls;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
-use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, StallAction, labels};
+use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::render::decode;
@@ -18,8 +18,6 @@ use training_job::{
     Cause, FieldErrors, GangScheduler, Kind, Plan, ReplicaFailure, Role, Settings, StartCondition, ValidJob,
 };
 use training_job_program::listed;
-
-use crate::duration::short_time;
 
 use super::success::{Replicas, SuccessCondition};
 use super::timeline::{FinalState, Gang, Incident, JobTimeline, Remaining, RoleTimeline};
@@ -163,57 +161,9 @@ pub(crate) fn timeline(
         success,
         roles,
         deadline,
-        stalls: stalls(&valid),
+        stalls: stalls::describe(&valid),
         end,
     })
-}
-
-/// Describes when the job is stalled, and what happens then.
-fn stalls(job: &ValidJob<'_>) -> Option<String> {
-    let progress = job.policy.progress.as_ref()?;
-    let limit = progress.stalled_after?;
-    let time = |time: Duration| short_time(time.as_secs().try_into().unwrap_or(i64::MAX));
-    let printing: Vec<String> = job
-        .topology
-        .all()
-        .filter(|replica| progress.watches_all || job.job.prints_progress(&job.topology, replica))
-        .map(|replica| replica.pod_name())
-        .collect();
-    let who = match &printing[..] {
-        _ if progress.watches_all => "no replica prints".to_owned(),
-        [] => "the first replica of the last role that runs prints".to_owned(),
-        names => format!("{} prints", listed(names)),
-    };
-    let has_step = progress
-        .pattern
-        .as_ref()
-        .is_some_and(|pattern| pattern.has_step());
-    let what = match (has_step, progress.watches_all) {
-        (true, true) => "a new step",
-        (true, false) => "no new step",
-        (false, true) => "anything",
-        (false, false) => "nothing",
-    };
-    let start = progress.stalled_at_start_after.filter(|start| *start != limit);
-    let start = start.map(|start| format!(", or {} after its start", time(start)));
-    let then = match progress.on_stall {
-        StallAction::Restart => {
-            let limits = [job.policy.backoff_limit, job.policy.failure.max_restarts];
-            let most = limits.into_iter().flatten().min();
-            let most = most.map(|most| match most {
-                1 => ", at most once".to_owned(),
-                most => format!(", at most {most} times"),
-            });
-            format!("the job restarts{}", most.unwrap_or_default())
-        }
-        StallAction::Fail => "the job fails".to_owned(),
-        _ => "the condition Stalled and an event say so, and the job goes on".to_owned(),
-    };
-    Some(format!(
-        "when {who} {what} for {}{}; then {then}.",
-        time(limit),
-        start.unwrap_or_default()
-    ))
 }
 
 /// Returns the rule of each role that waits for others.
