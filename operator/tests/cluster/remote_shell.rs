@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Options, Program, repository};
+use training_job_testbed::cluster::{Background, ControlPlane, Kubelet, Options, Program};
 use training_operator_testing::program::{empty_directory, run, run_with_input};
 use training_operator_testing::venv::venv;
 
@@ -27,26 +27,13 @@ async fn cluster() -> &'static Cluster {
     CLUSTER
         .get_or_init(async || {
             let plane = ControlPlane::start_at_once(Options::default()).await;
-            let built = Command::new(repository().join("tests/control-plane/kubelet-exec/build.sh")).status();
-            assert!(built.unwrap().success());
             // The commands include those of Open MPI.
             let path = format!(
                 "{}:{}",
                 venv("mpi").join("bin").display(),
                 std::env::var("PATH").unwrap()
             );
-            let node = Program::new(repository().join("target/kubelet-exec")).env("PATH", path);
-            let node = plane.spawn(node);
-            let port = node.wait_for_line("port ").await;
-            let port: u16 = port.strip_prefix("port ").unwrap().parse().unwrap();
-            let object = json!({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
-                "status": {
-                    "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-                    "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-                },
-            });
-            plane.create("default", &object).await;
+            let node = plane.answering_node(NODE, "PATH", path).await;
             Cluster { plane, _node: node }
         })
         .await

@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::job::{RUN, TRAINS, each_pod, pod, script, small};
-use crate::stage::Stage;
+use crate::stage::{Stage, is};
 use crate::times;
 
 #[tokio::test]
@@ -31,6 +31,30 @@ async fn a_killed_process() {
     assert_eq!(columns["STATE"], "Running", "{columns:?}");
     assert_eq!(columns["RESTARTS"], "1", "{columns:?}");
     assert_eq!(columns["FAILURE"], "worker-1: exit 137", "{columns:?}");
+}
+
+/// The kubelet's log is read, and the stopped process does not end when it is asked to.
+#[tokio::test]
+async fn a_stopped_process() {
+    let stage = Stage::new("stopped").await;
+    let mut job = small("stopped");
+    job["spec"]["runPolicy"]["progress"] = json!({"stalledAfterSeconds": 15, "onStall": "Restart"});
+    let prints = "step=0; while sleep 1; do step=$((step + 1)); echo step $step/1000; done";
+    script(&mut job, "Worker", prints);
+    stage.create(&job).await;
+    let progress = |status: &Value| status["progress"]["total"] == 1000;
+    stage.until(&job, progress).await;
+    let (worker, _) = stage.prints("stopped-worker-0", "step", None).await;
+    let stopped = stage.signal(&worker, "SIGSTOP").await;
+    let status = stage.restarted(&job, 1).await;
+    let failure = &status["failure"];
+    assert_eq!(failure["reason"], "Stalled", "{status:#}");
+    let (_, again) = stage.prints("stopped-worker-0", "step", Some(&worker)).await;
+    times::record("small job: worker stopped -> trains again", stopped, again);
+    let message = stage.event(&job, "MXJobStalled").await;
+    assert!(message.contains("stopped-worker-0"), "{message}");
+    let advances = |status: &Value| !is(status, "Stalled") && progress(status);
+    stage.until(&job, advances).await;
 }
 
 #[tokio::test]

@@ -39,9 +39,9 @@ pub(crate) async fn rollout(plane: &ControlPlane) {
     plane.kubectl(&rollout).await.success();
 }
 
-/// Installs the manifests as docs/users/install.md says, with MPIJobs and the operator as their remote shell.
+/// Installs the manifests as docs/users/install.md says, with MPIJobs, the operator as their remote shell, and the right to read logs.
 async fn kustomize(plane: &ControlPlane) {
-    let directory = manifests::kustomization(plane, "standalone", &["mpi"], NAMESPACE);
+    let directory = manifests::kustomization(plane, "standalone", &["mpi", "logs"], NAMESPACE);
     let file = directory.join("kustomization.yaml");
     let mut kustomization: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let flag = json!([{
@@ -67,7 +67,7 @@ async fn helm(plane: &ControlPlane) {
         "manifests/helm/training-operator",
         "--namespace",
         NAMESPACE,
-        "--set=kinds.MPIJob=true,mpi.remoteShell=true",
+        "--set=kinds.MPIJob=true,mpi.remoteShell=true,readJobOutput=true",
     ]);
     let process = plane.spawn(program);
     let code = process.exit_code().await;

@@ -162,6 +162,11 @@ impl Stage {
 
     /// Kills the process of a pod's first container with SIGKILL, as the node's kernel would. Returns the time.
     pub(crate) async fn kill(&self, pod: &Pod) -> Timestamp {
+        self.signal(pod, "SIGKILL").await
+    }
+
+    /// Sends a signal to the process of a pod's first container. Returns the time.
+    pub(crate) async fn signal(&self, pod: &Pod, signal: &str) -> Timestamp {
         let node = pod.spec.as_ref().unwrap().node_name.as_deref().unwrap();
         let id = main_container(pod).unwrap().container_id.as_deref().unwrap();
         let id = id.strip_prefix("containerd://").unwrap();
@@ -175,7 +180,7 @@ impl Stage {
             "task",
             "kill",
             "--signal",
-            "SIGKILL",
+            signal,
             id,
         ])
         .await;

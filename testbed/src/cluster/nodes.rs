@@ -1,7 +1,9 @@
 //! Simulated nodes, which start pods at once or when a scheduler has bound them.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::pin::pin;
+use std::process::Command;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -9,12 +11,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::control_plane::ControlPlane;
 use super::kubelet::Kubelet;
+use super::process::{Background, Program};
+use crate::repository;
 
 /// The nodes of one namespace. Tests end pods with [`Kubelet`]. The nodes stop when this is dropped.
 pub struct Nodes {
@@ -43,6 +48,26 @@ impl ControlPlane {
     /// it runs, it takes its whole grace period, and is killed then.
     pub async fn nodes_behind_scheduler(&self, namespace: &str) -> Nodes {
         Nodes::start(self.kubelet(namespace).await, Manner::Bound)
+    }
+
+    /// Creates a node with a server that answers `exec` and `log` for its pods by the code of a kubelet, with this
+    /// variable in its environment: see `tests/control-plane/kubelet-exec`.
+    pub async fn answering_node(&self, name: &str, variable: &str, value: impl AsRef<OsStr>) -> Background {
+        let built = Command::new(repository().join("tests/control-plane/kubelet-exec/build.sh")).status();
+        assert!(built.is_ok_and(|status| status.success()), "kubelet-exec");
+        let program = Program::new(repository().join("target/kubelet-exec")).env(variable, value);
+        let server = self.spawn(program);
+        let line = server.wait_for_line("port ").await;
+        let port: u16 = line.trim_start_matches("port ").parse().expect("a port");
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "status": {
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            },
+        });
+        self.create("default", &node).await;
+        server
     }
 }
 

@@ -1,36 +1,16 @@
 //! The output of watched jobs, through a real API server from a node that runs the log code of a kubelet.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use kube::ResourceExt;
 use serde_json::json;
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
-use training_job_testbed::cluster::{Background, ControlPlane, Program, repository};
+use training_job_testbed::cluster::ControlPlane;
 use training_operator_testing::program::run;
 
 use crate::rig::jobs::{is, job};
 use crate::rig::stage::{Stage, namespace_with_account};
-
-/// Starts a node of this name, which serves the logs in this directory.
-async fn node(cluster: &ControlPlane, name: &str, logs: &Path) -> Background {
-    let built = Command::new(repository().join("tests/control-plane/kubelet-exec/build.sh")).status();
-    assert!(built.unwrap().success());
-    let node = cluster.spawn(Program::new(repository().join("target/kubelet-exec")).env("LOGS", logs));
-    let port = node.wait_for_line("port ").await;
-    let port: u16 = port.strip_prefix("port ").unwrap().parse().unwrap();
-    let object = json!({
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
-        "status": {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-        },
-    });
-    cluster.create("default", &object).await;
-    node
-}
 
 fn progress(job: &MXJob) -> Option<&str> {
     Some(job.status.as_ref()?.job.progress.as_ref()?.summary.as_str())
@@ -51,7 +31,7 @@ async fn a_hanging_job_is_found_once_its_output_may_be_read() {
     let logs = cluster.directory().join("logs-of-node");
     let log = logs.join(&namespace).join("hangs-worker-0.log");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
-    let _node = node(cluster, "answers-logs", &logs).await;
+    let _node = cluster.answering_node("answers-logs", "LOGS", &logs).await;
     let stage = Stage::within(cluster, &namespace, &kubeconfig)
         .await
         .without_nodes();
