@@ -24,11 +24,9 @@ macro_rules! any_job {
         /// The methods that are not described here call the hook of the same name.
         #[expect(missing_docs, reason = "TrainingJob documents the hooks")]
         pub trait AnyJob: Any + Debug + Send + Sync {
-            /// Returns the declarations of the kind.
-            fn framework(&self) -> &'static Framework;
             /// Returns the name of the kind, such as `MXJob`.
             fn kind(&self) -> Cow<'static, str>;
-            /// Returns the stored API version of the kind, such as `example.com/v1`.
+            /// Returns the API version for owner references, such as `example.com/v1`.
             fn api_version(&self) -> Cow<'static, str>;
             /// Returns the metadata of the job.
             fn meta(&self) -> &ObjectMeta;
@@ -43,16 +41,15 @@ macro_rules! any_job {
         }
 
         impl<J: TrainingJob> AnyJob for J {
-            fn framework(&self) -> &'static Framework {
-                const { &J::FRAMEWORK }
-            }
-
             fn kind(&self) -> Cow<'static, str> {
                 J::kind(&())
             }
 
             fn api_version(&self) -> Cow<'static, str> {
-                J::api_version(&())
+                match TrainingJob::framework(self).version {
+                    Some(version) => format!("{}/{version}", J::group(&())).into(),
+                    None => J::api_version(&()),
+                }
             }
 
             fn meta(&self) -> &ObjectMeta {
@@ -75,6 +72,7 @@ macro_rules! any_job {
 }
 
 any_job! {
+    fn framework(&self) -> &'static Framework;
     fn replica_specs(&self) -> RoleSpecs<'_>;
     fn run_policy(&self) -> RunPolicy;
     fn run_policy_field(&self, field: &str) -> String;

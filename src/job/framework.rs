@@ -35,6 +35,12 @@ pub struct Framework {
     /// of events.
     /// It must be unique for each kind.
     pub controller: &'static str,
+    /// The source of events, if it differs from [`controller`](Self::controller).
+    pub event_source: Option<&'static str>,
+    /// The version in the owner references of the job's objects, if it differs from the stored version of the kind.
+    pub version: Option<&'static str>,
+    /// What other jobs of the kind declare: [`TrainingJob::framework`](super::TrainingJob::framework).
+    pub variants: &'static [Framework],
     /// The prefix of the keys of labels and annotations that users write and select by, a DNS name.
     pub key_prefix: &'static str,
     /// The category of the kind, with which `kubectl get` lists jobs of several kinds.
@@ -105,6 +111,9 @@ impl Framework {
             name,
             aliases: &[],
             controller,
+            event_source: None,
+            version: None,
+            variants: &[],
             key_prefix: "training.kubeflow.org",
             category: "training",
             main_container: name,
@@ -125,6 +134,50 @@ impl Framework {
             annotated_fields: &[],
             settings: &[],
         }
+    }
+
+    /// Sets the [`controller`](Self::controller), and another name as the source of events.
+    #[must_use]
+    pub const fn controller(mut self, controller: &'static str, event_source: &'static str) -> Self {
+        self.controller = controller;
+        self.event_source = Some(event_source);
+        self
+    }
+
+    /// Sets the version in owner references, which the definition of the kind must serve. Default: the stored version.
+    #[must_use]
+    pub const fn version(mut self, version: &'static str) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Declares what [`framework`](super::TrainingJob::framework) returns for some jobs of the kind: it may differ in its
+    /// controller, version, restart policy and objects, and in when its roles start. The settings of the kind are those of
+    /// this framework.
+    ///
+    /// An operator that may not list the objects that only a variant has runs the other jobs of the kind.
+    #[must_use]
+    pub const fn variants(mut self, variants: &'static [Framework]) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// Returns the kinds of objects that jobs of any variant have in addition to pods and services, without duplicates.
+    pub fn all_objects(&self) -> Vec<ObjectKind> {
+        let of_variants = self.variants.iter().flat_map(|variant| variant.objects);
+        let mut kinds: Vec<ObjectKind> = Vec::new();
+        for definition in self.objects.iter().chain(of_variants) {
+            if !kinds.contains(&definition.kind) {
+                kinds.push(definition.kind);
+            }
+        }
+        kinds
+    }
+
+    /// Returns the names of the controllers of all jobs of the kind.
+    pub fn controllers(&self) -> impl Iterator<Item = &'static str> {
+        let variants = self.variants.iter().map(|variant| variant.controller);
+        std::iter::once(self.controller).chain(variants)
     }
 
     /// Sets the prefix of the keys of [labels and annotations](Keys), such as `farm.example.com`. Keys that only operators
@@ -337,7 +390,7 @@ impl Framework {
     /// has the number of ready replicas.
     pub fn waits_for_readiness(&self) -> bool {
         let is_ready = |role: &RoleDefinition| role.start_condition == StartCondition::Ready;
-        self.roles.iter().any(is_ready)
+        self.roles.iter().any(is_ready) || self.variants.iter().any(Self::waits_for_readiness)
     }
 
     /// Returns true if the kind declares objects of `kind` for which `holds` returns true.

@@ -100,8 +100,14 @@ impl Kind {
     /// Returns the kinds of the objects that jobs may have beside pods and services: those that the kind declares, and the
     /// ConfigMap of [compact](crate::api::Layout::Compact) jobs.
     pub fn objects(&self) -> Vec<ObjectKind> {
-        let declared = self.framework.objects.iter().map(|definition| definition.kind);
+        let declared = self.framework.all_objects().into_iter();
         declared.chain([SharedEnvironment::OBJECT.kind]).collect()
+    }
+
+    /// Returns true if each job of the kind may have objects of this kind. Otherwise only jobs of a
+    /// [variant](Framework::variants) do.
+    pub fn always_declares(&self, object: ObjectKind) -> bool {
+        object == SharedEnvironment::OBJECT.kind || self.framework.declares(object, |_| true)
     }
 
     pub(crate) fn checks(&self) -> &[Box<dyn AnyCheck>] {

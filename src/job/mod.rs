@@ -107,7 +107,7 @@ use crate::api::{JobStatus, RunPolicy};
 /// | step | hooks | may read the status |
 /// |---|---|---|
 /// | the definition is made | [`definition`](Self::definition), [`checks`](Self::checks) | – |
-/// | a job is read, in each reconcile and offline | [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`replica_names`](Self::replica_names) | `replica_specs`, for the number of replicas, and `run_policy` |
+/// | a job is read, in each reconcile and offline | [`framework`](Self::framework), [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`replica_names`](Self::replica_names) | `framework`, `replica_specs`, for the number of replicas, and `run_policy` |
 /// | a job is validated, once for each version of its spec | [`env`](Self::env) (for its length), [`checks`](Self::checks), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) | none |
 /// | an offline review looks for likely mistakes | [`warn`](Self::warn) | none |
 /// | a first job is written | [`example`](Self::example) | – |
@@ -132,6 +132,15 @@ pub trait TrainingJob:
 {
     /// The names, numbers and roles of all jobs of the kind.
     const FRAMEWORK: Framework;
+
+    /// Returns what this job declares, for a kind whose jobs come from several controllers: [`FRAMEWORK`](Self::FRAMEWORK), or
+    /// one of its [variants](Framework::variants). Default: `FRAMEWORK`.
+    ///
+    /// Called on stored jobs, valid or not. It must not change while the job exists, because the controller and the roles
+    /// select its pods.
+    fn framework(&self) -> &'static Framework {
+        const { &Self::FRAMEWORK }
+    }
 
     /// Returns the replica specs by role. Required.
     ///
@@ -475,7 +484,8 @@ pub trait TrainingJob:
     }
 
     /// Returns additional labels of a replica's pod and service. They cannot replace the labels that every kind has
-    /// ([`labels`](crate::api::labels)), and services do not select by them. Default: none.
+    /// ([`labels`](crate::api::labels)), except for the index in a role without services, and services do not select by
+    /// them. Default: none.
     ///
     /// ```
     /// use std::collections::BTreeMap;

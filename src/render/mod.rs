@@ -152,8 +152,16 @@ fn owner(job: &ValidJob<'_>) -> OwnerReference {
 
 /// Returns the labels of a replica's pod and service.
 fn replica_labels(job: &ValidJob<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let mut all = job.job.labels(&job.topology, replica);
-    all.extend(own_labels(job, replica));
+    let of_kind = job.job.labels(&job.topology, replica);
+    let mut all = own_labels(job, replica);
+    for (key, value) in of_kind {
+        // Services select by the index, so only a role without services may have another one.
+        if key == job.keys.replica_index && !replica.role.definition.has_service {
+            all.insert(key, value);
+        } else {
+            all.entry(key).or_insert(value);
+        }
+    }
     all
 }
 

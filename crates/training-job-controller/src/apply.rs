@@ -82,8 +82,8 @@ impl<'a> Applier<'a> {
             kind: job.kind().name().to_owned(),
             name: meta.name.clone().unwrap_or_default(),
             topology,
-            controller: job.kind().framework.controller,
-            objects: job.kind().framework.objects,
+            controller: job.framework().controller,
+            objects: job.framework().objects,
             was_refused,
         }
     }

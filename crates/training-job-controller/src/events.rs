@@ -281,6 +281,8 @@ fn log_dropped(event: &QueuedEvent, error: &str) {
 fn to_event(job: &StoredJob, unique: String, event: &PlannedEvent, now: Timestamp) -> Event {
     let kind = job.kind();
     let meta = job.meta();
+    let framework = job.framework();
+    let source = framework.event_source.unwrap_or(framework.controller).to_owned();
     Event {
         metadata: ObjectMeta {
             name: Some(unique),
@@ -300,10 +302,10 @@ fn to_event(job: &StoredJob, unique: String, event: &PlannedEvent, now: Timestam
         reason: Some(event.reason.clone()),
         message: Some(stored_message(&event.message)),
         source: Some(EventSource {
-            component: Some(kind.framework.controller.to_owned()),
+            component: Some(source.clone()),
             host: None,
         }),
-        reporting_component: Some(kind.framework.controller.to_owned()),
+        reporting_component: Some(source),
         first_timestamp: Some(Time(now)),
         last_timestamp: Some(Time(now)),
         count: Some(1),

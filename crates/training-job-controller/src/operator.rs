@@ -104,6 +104,14 @@ pub struct Operator {
     ready: watch::Sender<bool>,
 }
 
+/// The first list of a kind of objects that the jobs of a kind need.
+#[derive(Clone)]
+struct NeededList {
+    list: watch::Receiver<FirstList>,
+    /// True if only some jobs of the kind have such objects. They report what is denied when they create one.
+    may_be_denied: bool,
+}
+
 impl Operator {
     /// Creates an operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
@@ -173,11 +181,14 @@ impl Operator {
         let context = &self.context;
         // The lists that all jobs need, and those that each kind needs as well.
         let mut common = Vec::new();
-        let mut of_kinds: Vec<Vec<watch::Receiver<FirstList>>> = Vec::new();
+        let mut of_kinds: Vec<Vec<NeededList>> = Vec::new();
         let mut watches: Vec<BoxFuture<'_, ()>> = Vec::new();
         for kind in &self.kinds {
             let done = FirstList::sender();
-            of_kinds.push(vec![done.subscribe()]);
+            of_kinds.push(vec![NeededList {
+                list: done.subscribe(),
+                may_be_denied: false,
+            }]);
             watches.push(Box::pin(self.watch_jobs(kind, done)));
         }
         let gangs = context
@@ -189,12 +200,15 @@ impl Operator {
             let done = FirstList::sender();
             match child {
                 ChildKind::Object(object) => {
-                    let all = of_kinds.iter_mut().zip(&self.kinds);
-                    let needs = |reconciler: &JobReconciler| {
-                        gangs == Some(object) || reconciler.kind.objects().contains(&object)
-                    };
-                    all.filter(|(_, reconciler)| needs(reconciler))
-                        .for_each(|(lists, _)| lists.push(done.subscribe()));
+                    for (lists, JobReconciler { kind, .. }) in of_kinds.iter_mut().zip(&self.kinds) {
+                        let is_gang = gangs == Some(object);
+                        if is_gang || kind.objects().contains(&object) {
+                            lists.push(NeededList {
+                                list: done.subscribe(),
+                                may_be_denied: !is_gang && !kind.always_declares(object),
+                            });
+                        }
+                    }
                 }
                 ChildKind::Pod | ChildKind::Service => common.push(done.subscribe()),
             }
@@ -209,13 +223,13 @@ impl Operator {
             for list in &mut common {
                 let _ = list.wait_for(|list| *list == FirstList::Complete).await;
             }
-            for list in of_kinds.clone().iter_mut().flatten() {
-                let _ = list.wait_for(|list| *list != FirstList::Pending).await;
+            for needed in of_kinds.clone().iter_mut().flatten() {
+                let _ = needed.list.wait_for(|list| *list != FirstList::Pending).await;
             }
-            let of_kind = |mut lists: Vec<watch::Receiver<FirstList>>| {
+            let of_kind = |mut lists: Vec<NeededList>| {
                 Box::pin(async move {
-                    for list in &mut lists {
-                        let _ = list.wait_for(|list| *list == FirstList::Complete).await;
+                    for NeededList { list, may_be_denied } in &mut lists {
+                        let _ = list.wait_for(|list| list.suffices(*may_be_denied)).await;
                     }
                 })
             };
@@ -267,9 +281,9 @@ impl Operator {
     async fn work(
         &self,
         mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
-        lists: &[Vec<watch::Receiver<FirstList>>],
+        lists: &[Vec<NeededList>],
     ) -> Instant {
-        let is_known = |list: &watch::Receiver<FirstList>| *list.borrow() == FirstList::Complete;
+        let is_known = |needed: &NeededList| needed.list.borrow().suffices(needed.may_be_denied);
         let mut reconciles = FuturesUnordered::new();
         loop {
             tokio::select! {

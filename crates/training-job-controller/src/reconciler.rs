@@ -37,6 +37,11 @@ impl FirstList {
         list.send_replace(Self::Complete);
     }
 
+    /// Returns true if jobs can be reconciled with what the list has shown.
+    pub(super) fn suffices(self, may_be_denied: bool) -> bool {
+        self == Self::Complete || may_be_denied && self == Self::Denied
+    }
+
     /// Records that the server denied the list. A resource that was listed before is known.
     pub(super) fn deny(list: &watch::Sender<Self>) {
         list.send_if_modified(|list| {

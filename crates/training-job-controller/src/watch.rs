@@ -99,7 +99,11 @@ impl Operator {
 
     /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<FirstList>) {
-        let controllers: Vec<_> = self.kinds.iter().map(|k| k.kind.framework.controller).collect();
+        let controllers: Vec<_> = self
+            .kinds
+            .iter()
+            .flat_map(|k| k.kind.framework.controllers())
+            .collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
         let notifies_gangs = child == ChildKind::Pod
             && matches!(

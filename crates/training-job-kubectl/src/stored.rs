@@ -97,8 +97,8 @@ impl StoredJob {
         let framework = &self.kind.framework;
         let job_name = framework.keys().job_name();
         format!(
-            "{OPERATOR_NAME}={},{job_name}={}",
-            framework.controller,
+            "{OPERATOR_NAME} in ({}),{job_name}={}",
+            framework.controllers().collect::<Vec<_>>().join(","),
             self.name()
         )
     }

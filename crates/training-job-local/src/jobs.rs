@@ -204,9 +204,12 @@ impl Jobs {
         // The jobs were checked before, so the definitions need no rules.
         let definition = Kind::definition_without_rules;
         let backend = Backend::new(&api, definition, &used, self.options(), &mut config).await?;
-        let keys = used
-            .iter()
-            .map(|kind| (kind.kind.framework.controller, kind.kind.framework.keys()));
+        let keys = used.iter().flat_map(|kind| {
+            kind.kind
+                .framework
+                .controllers()
+                .map(|name| (name, kind.kind.framework.keys()))
+        });
         let progress = Progress::new(keys.collect());
         // The watches start before any object exists, so that no change is missed.
         let changes = changes(&backend.client, used.iter().map(|k| &k.kind));
@@ -239,14 +242,14 @@ pub(crate) fn in_memory_api(builder: Builder, kinds: &[&LocalKind]) -> Result<Cl
         // recognized by UIDs.
         .seed(getrandom::u64().map_err(std::io::Error::from)?)
         .build();
-    let declared = kinds.iter().flat_map(|kind| kind.kind.framework.objects);
+    let declared = kinds.iter().flat_map(|kind| kind.kind.framework.all_objects());
     for ObjectKind {
         group,
         version,
         kind,
         plural,
         ..
-    } in declared.map(|declared| declared.kind)
+    } in declared
     {
         cluster.install_missing(Description::new(group, version, kind, plural));
     }
@@ -279,9 +282,10 @@ impl Backend {
                     error,
                 })?;
             operator = operator.manage_kind(kind.clone());
+            let names = kind.framework.controllers();
             config
                 .adjust_env
-                .insert(kind.framework.controller.to_owned(), *adjust_env);
+                .extend(names.map(|name| (name.to_owned(), *adjust_env)));
         }
         config.bind = Bind::Any;
         config.grace_cap = Some(MAX_GRACE_PERIOD);

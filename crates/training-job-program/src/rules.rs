@@ -78,9 +78,9 @@ pub fn rules(kinds: &[Kind]) -> Vec<PolicyRule> {
         ObjectKind::of::<Service>(),
         ObjectKind::of::<ConfigMap>(),
     ];
-    let declared = kinds.iter().flat_map(|kind| kind.framework.objects);
+    let declared = kinds.iter().flat_map(|kind| kind.framework.all_objects());
     let mut objects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for kind in always.into_iter().chain(declared.map(|object| object.kind)) {
+    for kind in always.into_iter().chain(declared) {
         let plurals = objects.entry(kind.group).or_default();
         if !plurals.iter().any(|plural| plural == kind.plural) {
             plurals.push(kind.plural.to_owned());

@@ -118,7 +118,9 @@ impl Kinds {
     /// Returns the keys of the labels that an object of a job has.
     pub fn keys_of(&self, object: &Value) -> Keys {
         let controller = &object["metadata"]["labels"][OPERATOR_NAME];
-        let kind = self.iter().find(|kind| *controller == kind.framework.controller);
+        let kind = self
+            .iter()
+            .find(|kind| kind.framework.controllers().any(|name| *controller == name));
         kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys())
     }
 

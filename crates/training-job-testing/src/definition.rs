@@ -10,7 +10,7 @@ use kube_memory::{Cluster, Description, RuleViolation, Rules, rule_environment};
 use serde_json::{Value, json};
 
 use training_job::admission;
-use training_job::job::{FieldError, FieldErrors, Kind, ObjectDefinition, Settings, TrainingJob};
+use training_job::job::{FieldError, FieldErrors, Kind, Settings, TrainingJob};
 use training_job::validate::validate_any;
 
 use super::{jobs, rendered, status};
@@ -250,7 +250,7 @@ impl<'a> Server<'a> {
         let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
         let client = runtime.block_on(async {
             let cluster = Cluster::new();
-            for ObjectDefinition { kind, .. } in of.framework.objects {
+            for kind in of.framework.all_objects() {
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
             }
             let client = cluster.client("default");

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::pod_script::PodScript;
 use training_job::admission;
 use training_job::api::{ConditionStatus, JobStatus};
-use training_job::job::{Kind, ObjectDefinition, Settings, TrainingJob};
+use training_job::job::{Kind, Settings, TrainingJob};
 use training_job::validate::validate;
 use training_job_controller::{Clock, Operator, Options};
 
@@ -131,7 +131,7 @@ impl<J: TrainingJob> Story<J> {
                 .auto_namespaces()
                 .clock(move || clock.now())
                 .build();
-            for ObjectDefinition { kind, .. } in of.framework.objects {
+            for kind in of.framework.all_objects() {
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
             }
             let client = cluster.client(&namespace);

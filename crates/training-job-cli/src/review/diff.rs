@@ -115,9 +115,9 @@ async fn sides(
             // Fields that the stored job sets are compared as well. An invalid stored job sets none.
             let stored =
                 offline::render(&job.kind, &serde_json::to_value(&stored_job)?, settings).unwrap_or_default();
-            let controller = job.kind.framework.controller;
+            let controllers: Vec<_> = job.kind.framework.controllers().collect();
             let job_name = job.kind.framework.keys().job_name();
-            let selector = format!("{OPERATOR_NAME}={controller},{job_name}={name}");
+            let selector = format!("{OPERATOR_NAME} in ({}),{job_name}={name}", controllers.join(","));
             // Other kinds are read only if the jobs have such objects, because the user may lack the permission.
             let mut kinds = ["Service", "Pod"]
                 .map(|kind| GroupVersionKind::gvk("", "v1", kind))

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::merge_patch::difference;
 use training_job::api::{JobStatus, STATUS_FIELDS, Salvaged};
-use training_job::job::{AnyJob, FieldErrors, Kind, Topology};
+use training_job::job::{AnyJob, FieldErrors, Framework, Kind, Topology};
 use training_job::validate::{annotations, undecodable};
 
 /// The field with the managers of all fields: a third of a job's text, and never read.
@@ -251,6 +251,14 @@ impl StoredJob {
     pub(crate) fn kind(&self) -> &Arc<Kind> {
         match self {
             Self::Job { kind, .. } | Self::Unreadable { kind, .. } => kind,
+        }
+    }
+
+    /// Returns what the job declares; for an unreadable one what its kind does.
+    pub(crate) fn framework(&self) -> &Framework {
+        match self {
+            Self::Job { job, .. } => job.framework(),
+            Self::Unreadable { kind, .. } => &kind.framework,
         }
     }
 

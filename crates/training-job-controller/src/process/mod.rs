@@ -90,7 +90,10 @@ fn check_controllers(kinds: &[Kind]) -> Result<(), ProcessError> {
         let is_same = |other: &&Kind| {
             let resource = (&kind.resource.group, kind.name());
             resource == (&other.resource.group, other.name())
-                || kind.framework.controller == other.framework.controller
+                || kind
+                    .framework
+                    .controllers()
+                    .any(|own| other.framework.controllers().any(|name| name == own))
         };
         if let Some(other) = kinds[..n].iter().find(is_same) {
             return Err(ProcessError::Controller {

@@ -89,11 +89,18 @@ impl Progress {
             conditions: Vec::new(),
             main_containers: kinds
                 .iter()
-                .map(|kind| (kind.framework.controller, kind.framework.main_container))
+                .flat_map(|kind| {
+                    kind.framework
+                        .controllers()
+                        .map(|name| (name, kind.framework.main_container))
+                })
                 .collect(),
             kinds: kinds
                 .iter()
-                .map(|kind| (kind.framework.controller, (kind.framework.keys(), roles(kind))))
+                .flat_map(|kind| {
+                    let of_kind = move |name| (name, (kind.framework.keys(), roles(kind)));
+                    kind.framework.controllers().map(of_kind)
+                })
                 .collect(),
         };
         for pod in plans.iter().flat_map(|plan| &plan.pods) {

@@ -82,10 +82,11 @@ impl Report {
             RunEvent::Job(job) => self.record_job(&serde_json::to_value(job).unwrap_or_default()),
             RunEvent::Pod { pod, gone, .. } => {
                 let controller = pod.labels().get(OPERATOR_NAME);
-                let kind = self
-                    .kinds
-                    .iter()
-                    .find(|kind| Some(kind.framework.controller) == controller.map(String::as_str));
+                let kind = self.kinds.iter().find(|kind| {
+                    kind.framework
+                        .controllers()
+                        .any(|name| Some(name) == controller.map(String::as_str))
+                });
                 let keys = kind.map_or(Keys::DEFAULT, |kind| kind.framework.keys());
                 let namespace = pod.namespace().unwrap_or_default();
                 let Some(job) = pod.labels().get(&keys.job_name()) else {
