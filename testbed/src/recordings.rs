@@ -28,7 +28,7 @@ const IN_SERVICES: &str = "\
 #[derive(serde::Deserialize)]
 struct Scenario {
     name: String,
-    /// The operator's flags: `gang-` and the gang scheduler's name, or flags without an effect on pods.
+    /// The operator's flags: `gang-` or `mpi2-` and the gang scheduler's name, or flags without an effect on pods.
     #[serde(default)]
     profile: String,
     job: Value,
@@ -42,8 +42,12 @@ struct Recording {
 /// The contents of the API server after a step.
 #[derive(serde::Deserialize)]
 struct Step {
+    #[serde(default)]
+    job: Value,
     pods: Value,
     services: Value,
+    #[serde(default)]
+    configmaps: Value,
 }
 
 impl Step {
@@ -51,7 +55,8 @@ impl Step {
     fn objects(objects: &Value) -> Objects {
         let text = objects.to_string();
         let text = text.replace("<the job>", UID).replace("<ns>", "default");
-        let mut objects: Objects = serde_json::from_str(&text).unwrap();
+        let objects: Option<Objects> = serde_json::from_str(&text).unwrap();
+        let mut objects = objects.unwrap_or_default();
         for object in objects.values_mut().filter_map(Value::as_object_mut) {
             object.remove("phase");
         }
@@ -64,12 +69,21 @@ const UID: &str = "job-uid";
 
 type Objects = BTreeMap<String, Value>;
 
-/// Renders a job's pods and services in the form of a recording. Returns `None` if the job is refused.
-fn ours<J: TrainingJob>(job: &Value, settings: &Settings) -> Option<(Objects, Objects)> {
+/// Renders a job's pods, services and ConfigMaps in the form of a recording. Returns `None` if the job is refused.
+fn ours<J: TrainingJob>(job: &Value, settings: &Settings) -> Option<[Objects; 3]> {
     let mut job: J = serde_json::from_value(job.clone()).ok()?;
     job.meta_mut().uid = Some(UID.to_owned());
     let valid = validate(&job, settings).ok()?;
-    let render::Rendered { services, pods, .. } = render::all(&valid);
+    let render::Rendered {
+        objects,
+        services,
+        pods,
+        ..
+    } = render::all(&valid);
+    let of_kind = |kind: &'static str| {
+        let of_kind = objects.iter().filter(move |object| object.kind.kind == kind);
+        of_kind.map(|object| entry(serde_json::to_value(object).unwrap()))
+    };
     let pods = pods.iter().map(|p| entry(serde_json::to_value(p).unwrap()));
     let services = services.iter().map(|s| {
         let (name, mut service) = entry(serde_json::to_value(s).unwrap());
@@ -78,13 +92,19 @@ fn ours<J: TrainingJob>(job: &Value, settings: &Settings) -> Option<(Objects, Ob
         }
         (name, service)
     });
-    Some((pods.collect(), services.collect()))
+    let services = services.chain(of_kind("Service"));
+    Some([pods.collect(), services.collect(), of_kind("ConfigMap").collect()])
 }
 
 /// Returns the name of an object and the parts of it that are recorded.
 fn entry(object: Value) -> (String, Value) {
     let meta = &object["metadata"];
-    let mut parts = json!({"spec": object["spec"]});
+    let mut parts = json!({});
+    for key in ["spec", "data"] {
+        if !object[key].is_null() {
+            parts[key] = object[key].clone();
+        }
+    }
     for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
         if !meta[key].is_null() {
             parts[key] = meta[key].clone();
@@ -117,8 +137,8 @@ fn compare(at: String, recorded: &Value, ours: &Value, found: &mut Vec<String>) 
 /// `differences`. Returns the number of compared objects.
 ///
 /// A line of `differences` is the scenario, the place and the reason of a difference, with ` | ` between them. A scenario
-/// that this operator refuses has the place `refused`. The scenario `*` matches every scenario, and `*` within a place
-/// matches any text.
+/// that this operator refuses has the place `refused`. A scenario that ends in `*` stands for all that begin so, and `*`
+/// within a place matches any text.
 ///
 /// # Panics
 /// Panics if there is another difference, or if one of `differences` no longer exists.
@@ -161,38 +181,49 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &s
         job,
     } in &scenarios
     {
-        let gang_scheduler = GangScheduler::named(profile.strip_prefix("gang-").unwrap_or_default());
+        let scheduler = ["gang-", "mpi2-"]
+            .iter()
+            .find_map(|prefix| profile.strip_prefix(prefix));
+        let gang_scheduler = GangScheduler::named(scheduler.unwrap_or_default());
         let mut settings = settings.clone();
         settings.gang_scheduler = gang_scheduler;
         let settings = &settings;
         let recording: Recording = read(&corpus.join(format!("golden/{scenario}.yaml")));
         // A job that is created suspended has no pods at first.
         let has_pods = |step: &&Step| step.pods.as_object().is_some_and(|pods| !pods.is_empty());
-        let step = recording
-            .steps
-            .iter()
-            .find(has_pods)
-            .unwrap_or(&recording.steps[0]);
-        let (recorded_pods, recorded_services) = (Step::objects(&step.pods), Step::objects(&step.services));
+        let place = recording.steps.iter().position(|step| has_pods(&step));
+        let steps = &recording.steps[..=place.unwrap_or(0)];
+        // `=` stands for the objects of the step before.
+        let section = |of: fn(&Step) -> &Value| {
+            let mut sections = steps.iter().rev().map(of);
+            Step::objects(sections.find(|objects| *objects != "=").unwrap_or(&Value::Null))
+        };
+        let mut job = job.clone();
+        // The stored job has the defaults of its definition.
+        if steps[0].job["spec"].is_object() {
+            job["spec"] = steps[0].job["spec"].clone();
+        }
+        let sections: [fn(&Step) -> &Value; 3] =
+            [|step| &step.pods, |step| &step.services, |step| &step.configmaps];
+        let recorded = sections.map(section);
         let mut here = Vec::new();
-        match ours::<J>(job, settings) {
-            None if recorded_pods.is_empty() => compared += 1,
+        match ours::<J>(&job, settings) {
+            None if recorded[0].is_empty() => compared += 1,
             None => here.push("refused: recorded pods, ours none".to_owned()),
-            Some((pods, services)) => {
-                compared += pods.len() + services.len();
-                compare("pods".to_owned(), &json!(recorded_pods), &json!(pods), &mut here);
-                compare(
-                    "services".to_owned(),
-                    &json!(recorded_services),
-                    &json!(services),
-                    &mut here,
-                );
+            Some(ours) => {
+                let sections = ["pods", "services", "configmaps"]
+                    .into_iter()
+                    .zip(recorded.iter().zip(&ours));
+                for (section, (recorded, ours)) in sections {
+                    compared += ours.len();
+                    compare(section.to_owned(), &json!(recorded), &json!(ours), &mut here);
+                }
             }
         }
         for difference in here {
             let meant = differences
                 .iter()
-                .position(|[s, at, _]| ["*", scenario].contains(s) && is_at(at, &difference));
+                .position(|[s, at, _]| is_named(s, scenario) && is_at(at, &difference));
             match meant {
                 Some(n) => used[n] = true,
                 None => found.push(format!("{scenario}: {difference}")),
@@ -204,6 +235,14 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &s
         assert!(used, "{scenario} does not differ at {at} any more ({why})");
     }
     compared
+}
+
+/// Returns true if the pattern stands for this scenario.
+fn is_named(pattern: &str, scenario: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => scenario.starts_with(prefix),
+        None => pattern == scenario,
+    }
 }
 
 /// Returns true if the difference is at this place.

@@ -1,4 +1,4 @@
-//! The environment and the files of the launcher and the workers, byte for byte as the Go operator v1.8.1 writes them
+//! The environment and the files of the launcher and the workers of v1, byte for byte as the Go operator v1.8.1 writes them
 //! (`mpijob_controller.go`). The variables of Open MPI 5 are added to those of Open MPI 4.
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use crate::settings::{DELIVERY_IMAGE, SHELL_IMAGE, is_own_shell};
 pub(crate) const DELIVERY: &str = "kubectl-delivery";
 pub(crate) const OWN_DELIVERY: &str = "remote-shell";
 
-const CONFIG_VOLUME: &str = "mpi-job-config";
+pub(crate) const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
 /// The mount path of the job's ConfigMap.
-const CONFIG: &str = "/etc/mpi";
+pub(crate) const CONFIG: &str = "/etc/mpi";
 /// The directory of the launcher's `kubectl`.
 const KUBECTL: &str = "/opt/kube";
 
@@ -31,9 +31,9 @@ const KUBECTL: &str = "/opt/kube";
 const SLEEP: &str = "trap 'exit 143' TERM; sleep 365d & wait";
 
 /// Readable and executable for all.
-const SCRIPT_MODE: i32 = 0o555;
+pub(crate) const SCRIPT_MODE: i32 = 0o555;
 /// The mode of files that are readable for all.
-const FILE_MODE: i32 = 0o444;
+pub(crate) const FILE_MODE: i32 = 0o444;
 
 /// Returns the variables by which `mpirun` finds the workers and its remote shell. Returns none for a worker.
 pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
@@ -47,12 +47,7 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
         variable("OMPI_MCA_orte_default_hostfile", &*hosts),
     ];
     if !requests_gpu(replica.role) {
-        // Otherwise a device plug-in exposes all devices of the node to the launcher.
-        let hidden = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"];
-        all.extend(hidden.map(|name| EnvVar {
-            name: name.to_owned(),
-            ..EnvVar::default()
-        }));
+        all.extend(hide_devices());
     }
     let unless_set = [
         ("I_MPI_HYDRA_BOOTSTRAP", "rsh"),
@@ -68,8 +63,17 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
     all
 }
 
+/// Returns variables without values, which hide the devices of the node from a launcher that does not compute. Without them
+/// a device plug-in exposes all devices.
+pub(crate) fn hide_devices() -> [EnvVar; 2] {
+    ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"].map(|name| EnvVar {
+        name: name.to_owned(),
+        ..EnvVar::default()
+    })
+}
+
 /// Returns true if the user sets this variable in the role's main container.
-fn sets(role: &Role<'_>, name: &str) -> bool {
+pub(crate) fn sets(role: &Role<'_>, name: &str) -> bool {
     let main = role.main_container().into_iter();
     let mut variables = main.flat_map(|container| container.env.iter().flatten());
     variables.any(|variable| variable.name == name)
@@ -113,7 +117,7 @@ pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut Po
     main.volume_mounts.get_or_insert_default().extend(mounts);
 }
 
-fn config_volume(topology: &Topology<'_>, files: &[(&str, i32)]) -> Volume {
+pub(crate) fn config_volume(topology: &Topology<'_>, files: &[(&str, i32)]) -> Volume {
     let items = files.iter().map(|(file, mode)| KeyToPath {
         key: (*file).to_owned(),
         path: (*file).to_owned(),
@@ -132,7 +136,7 @@ fn config_volume(topology: &Topology<'_>, files: &[(&str, i32)]) -> Volume {
     }
 }
 
-fn mount_of(volume: &str, path: &str) -> VolumeMount {
+pub(crate) fn mount_of(volume: &str, path: &str) -> VolumeMount {
     VolumeMount {
         name: volume.to_owned(),
         mount_path: path.to_owned(),

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec, PodTemplateSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{CustomResource, CustomResourceExt};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::schema::{tidy_definition, without_default_replicas};
+use serde_json::Value;
 use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::{
-    Check, FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
-    Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
+    Check, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaNames,
+    ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
 use crate::roles::{LAUNCHER, WORKER};
-use crate::{environment, objects, settings, ssh};
+use crate::version::Version;
+use crate::{definition, environment, objects, settings, ssh, v2beta1};
 
 /// A job that `mpirun` starts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ use crate::{environment, objects, settings, ssh};
     singular = "mpijob",
     namespaced,
     doc = "A job that mpirun starts.",
-    status = "JobStatus",
+    status = "MPIJobStatus",
     derive = "PartialEq",
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type")
@@ -66,21 +67,41 @@ pub struct MPIJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
-    /// The time at which the launcher's pod is created. `WaitForWorkersReady`: when all workers run. `AtStartup`:
-    /// together with the workers, as under the Go operator; `mpirun` may then start before the workers run. Default:
-    /// `AtStartup` if a template names a scheduler of its own or joins a group of pods, because such schedulers wait
+    /// The directory at which the SSH keys are mounted into each pod. Only v2beta1. Default: `/root/.ssh`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_auth_mount_path: Option<String>,
+
+    /// The MPI implementation for which the launcher gets its environment and hostfile. Only v2beta1. Default: `OpenMPI`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "definition::implementations")]
+    pub mpi_implementation: Option<String>,
+
+    /// Whether processes also run in the launcher, which is then the first host. Only v2beta1. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_launcher_as_worker: Option<bool>,
+
+    /// The time at which the launcher's pod is created. `WaitForWorkersReady`: when all workers run (v2beta1: are
+    /// ready). `AtStartup`: together with the workers, as under the Go operators; `mpirun` may then start before the workers
+    /// run. Default in v2beta1: `AtStartup`. Default in v1: `AtStartup` if a template names a scheduler of its own or joins a group of pods, because such schedulers wait
     /// for all pods of a job; otherwise `WaitForWorkersReady`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "launcher_creation_policies")]
+    #[schemars(schema_with = "definition::creation_policies")]
     pub launcher_creation_policy: Option<String>,
 }
 
-const CREATION_POLICIES: [&str; 2] = ["AtStartup", "WaitForWorkersReady"];
-
-fn launcher_creation_policies(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let [at_once, after_workers] = CREATION_POLICIES;
-    schemars::json_schema!({ "type": "string", "enum": [at_once, after_workers, ""] })
+/// The status of an MPIJob.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MPIJobStatus {
+    /// The version of the API by whose rules the job runs: v1 or v2beta1. It does not change.
+    #[serde(default, rename = "apiVersion", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub(crate) version: Option<Version>,
+    /// The status that all kinds have.
+    #[serde(flatten)]
+    pub job: JobStatus,
 }
+
+pub(crate) const CREATION_POLICIES: [&str; 2] = ["AtStartup", "WaitForWorkersReady"];
 
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -114,7 +135,11 @@ impl MPIJob {
     /// Returns true if the job has ended or is suspended. The launcher then starts no more processes.
     fn is_over(&self) -> bool {
         let is_suspended = self.spec.run_policy.as_ref().and_then(|policy| policy.suspend);
-        is_suspended == Some(true) || self.status.as_ref().is_some_and(JobStatus::is_finished)
+        is_suspended == Some(true)
+            || self
+                .status
+                .as_ref()
+                .is_some_and(|status| status.job.is_finished())
     }
 
     fn own_clean_up(&self) -> Option<CleanPodPolicy> {
@@ -163,22 +188,34 @@ fn unusual_container<'t>(topology: &'t Topology<'_>) -> Option<&'t str> {
     (workers.container != Some(0)).then_some(&main.name)
 }
 
+/// The declarations of both versions.
+const SHARED: Framework = Framework::new("mpi", "mpijob-controller")
+    .aliases(&["horovod"])
+    .first_container()
+    .no_port()
+    .env_main_container_only()
+    .names_replicas();
+
+const LAUNCHER_ROLE: RoleDefinition = RoleDefinition::new(LAUNCHER)
+    .exactly(1)
+    .without_services()
+    .survives_container_restart();
+const WORKER_ROLE: RoleDefinition = RoleDefinition::new(WORKER).without_services();
+
+const V2BETA1: Framework = SHARED
+    .controller(v2beta1::OPERATOR, v2beta1::EVENT_SOURCE)
+    .version("v2beta1")
+    .roles("mpiReplicaSpecs", &[LAUNCHER_ROLE.when_ready(), WORKER_ROLE])
+    .objects(&[
+        ObjectDefinition::new(v2beta1::SERVICE),
+        ObjectDefinition::new(objects::CONFIG),
+        ObjectDefinition::new(v2beta1::SECRET).created_once(),
+    ]);
+
 impl TrainingJob for MPIJob {
-    const FRAMEWORK: Framework = Framework::new("mpi", "mpijob-controller")
-        .aliases(&["horovod"])
-        .first_container()
-        .no_port()
-        .env_main_container_only()
-        .roles(
-            "mpiReplicaSpecs",
-            &[
-                RoleDefinition::new(LAUNCHER)
-                    .exactly(1)
-                    .without_services()
-                    .survives_container_restart(),
-                RoleDefinition::new(WORKER).without_services(),
-            ],
-        )
+    const FRAMEWORK: Framework = SHARED
+        .variants(&[V2BETA1])
+        .roles("mpiReplicaSpecs", &[LAUNCHER_ROLE, WORKER_ROLE])
         .objects(&[
             ObjectDefinition::new(objects::ACCOUNT).while_active(),
             ObjectDefinition::new(objects::CONFIG).while_active(),
@@ -187,22 +224,33 @@ impl TrainingJob for MPIJob {
                 .while_active()
                 .refers_to(&[objects::ACCOUNT, objects::ROLE]),
         ])
-        .names_replicas()
         .annotated_fields(&["launcherCreationPolicy"])
         .settings(&[settings::DELIVERY_IMAGE, settings::SHELL_IMAGE]);
 
+    fn framework(&self) -> &'static Framework {
+        match Version::of(self) {
+            Version::V1 => const { &Self::FRAMEWORK },
+            Version::V2beta1 => const { &V2BETA1 },
+        }
+    }
+
     fn replica_specs(&self) -> RoleSpecs<'_> {
-        RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| {
-            if role.is(WORKER) {
-                spec.replicas.get_or_insert(0);
-            }
+        let version = Version::of(self);
+        RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| match version {
+            Version::V1 if role.is(WORKER) => _ = spec.replicas.get_or_insert(0),
+            Version::V1 => {}
+            Version::V2beta1 => v2beta1::fill_in(role, spec),
         })
     }
 
     fn run_policy(&self) -> RunPolicy {
-        RunPolicy {
+        let policy = RunPolicy {
             clean_pod_policy: self.own_clean_up().or(self.spec.clean_pod_policy.clone()),
             ..self.spec.run_policy.clone().unwrap_or_default()
+        };
+        match Version::of(self) {
+            Version::V1 => policy,
+            Version::V2beta1 => v2beta1::run_policy(policy),
         }
     }
 
@@ -213,28 +261,51 @@ impl TrainingJob for MPIJob {
         }
     }
 
+    /// A job that mpi-operator has begun stays its own: the launcher is a pod of a Job, beside which another launcher would
+    /// start.
     fn managed_by(&self) -> Option<&str> {
-        self.spec.managed_by.as_deref()
+        let begun = self.status.as_ref().filter(|status| {
+            status.version.is_none() && !status.job.conditions.is_empty() && !status.job.is_finished()
+        });
+        let is_foreign = begun.is_some() && Version::of(self) == Version::V2beta1;
+        is_foreign
+            .then_some(v2beta1::MANAGER)
+            .or(self.spec.managed_by.as_deref())
     }
 
     fn status(&self) -> Option<&JobStatus> {
-        self.status.as_ref()
+        self.status.as_ref().map(|status| &status.job)
+    }
+
+    fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
+        serde_json::to_value(MPIJobStatus {
+            version: Some(Version::of(self)),
+            job: status.clone(),
+        })
     }
 
     fn env(&self, _: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        environment::variables(replica)
+        match Version::of(self) {
+            Version::V1 => environment::variables(replica),
+            Version::V2beta1 => v2beta1::variables(self, replica),
+        }
     }
 
-    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let creation = self.spec.launcher_creation_policy.as_deref().unwrap_or_default();
         if !creation.is_empty() && !CREATION_POLICIES.contains(&creation) {
             errors.unknown_word("spec.launcherCreationPolicy", creation, &CREATION_POLICIES);
         }
         errors.check_range("spec.slotsPerWorker", self.spec.slots_per_worker, 1..);
+        if Version::of(self) == Version::V2beta1 {
+            v2beta1::validate(self, topology, errors);
+        }
     }
 
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
-        let Some(launcher) = topology.role(LAUNCHER) else {
+        let launcher = topology.role(LAUNCHER);
+        // The pods of v2beta1 have keys.
+        let Some(launcher) = launcher.filter(|_| Version::of(self) == Version::V1) else {
             return;
         };
         let Some(spec) = &launcher.template().spec else {
@@ -307,14 +378,8 @@ impl TrainingJob for MPIJob {
         )]
     }
 
-    /// Removes the default number of replicas from the schema, because the two roles have different defaults and the
-    /// map has one schema for both.
     fn definition() -> CustomResourceDefinition {
-        let field = Self::FRAMEWORK.roles_field;
-        let mut definition = tidy_definition(Self::crd(), &[field]);
-        let replicas = "The number of replicas. Default: 1 for the Launcher, 0 for the Worker. A role with 0 replicas is absent.";
-        without_default_replicas(&mut definition, field, replicas);
-        definition
+        definition::of_both_versions(Self::FRAMEWORK.roles_field)
     }
 
     /// The launcher decides, because workers sleep until it starts processes in them. An exception: Open MPI 5 exits
@@ -344,7 +409,7 @@ impl TrainingJob for MPIJob {
     fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
         let [at_startup, _] = CREATION_POLICIES;
         let at_once = match self.spec.launcher_creation_policy.as_deref() {
-            None | Some("") => is_in_foreign_gang(topology),
+            None | Some("") => Version::of(self) == Version::V2beta1 || is_in_foreign_gang(topology),
             Some(policy) => policy == at_startup,
         };
         match role.name() {
@@ -361,35 +426,65 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    /// Returns the labels of the mpi-operator's pods, for clients that select pods by them.
+    /// Returns the labels of the pods of mpi-operator: its first version for v1, for clients that select pods by them.
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-        [
-            ("mpi-job-name".to_owned(), topology.job.to_owned()),
-            ("mpi-job-role".to_owned(), replica.role.slug.clone()),
-        ]
-        .into()
+        match Version::of(self) {
+            Version::V1 => [
+                ("mpi-job-name".to_owned(), topology.job.to_owned()),
+                ("mpi-job-role".to_owned(), replica.role.slug.clone()),
+            ]
+            .into(),
+            Version::V2beta1 => v2beta1::labels(self, replica),
+        }
     }
 
     fn framework_container(&self, role: &Role<'_>) -> Option<usize> {
         let containers = role.containers();
         let named = |name: &str| containers.iter().position(|container| container.name == name);
-        let main = self
-            .main_container()
-            .and_then(named)
-            .or_else(|| named(USUAL_CONTAINER));
+        let main = match Version::of(self) {
+            Version::V1 => self
+                .main_container()
+                .and_then(named)
+                .or_else(|| named(USUAL_CONTAINER)),
+            Version::V2beta1 => None,
+        };
         main.or_else(|| (!containers.is_empty()).then_some(0))
     }
 
+    /// The label that marks a master has the name of the role in v2beta1.
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.role.name() == LAUNCHER && Version::of(self) == Version::V1
+    }
+
+    fn prints_progress(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == LAUNCHER
     }
 
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
+        if Version::of(self) == Version::V2beta1 {
+            return v2beta1::objects(self, topology, replicas);
+        }
         let container = self.main_container().or_else(|| unusual_container(topology));
         objects::all(topology, replicas, self.slots(), container, self.is_over())
     }
 
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
-        environment::mount(topology, replica, pod);
+        match Version::of(self) {
+            Version::V1 => environment::mount(topology, replica, pod),
+            Version::V2beta1 => v2beta1::customize(self, topology, replica, pod),
+        }
+    }
+
+    fn is_retryable(&self, role: &Role<'_>, exit_code: i32, _: &str) -> bool {
+        exit_code >= 128 || Version::of(self) == Version::V2beta1 && role.name() == LAUNCHER
+    }
+
+    fn message(&self, milestone: &Milestone<'_>) -> String {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
+        match Version::of(self) {
+            Version::V1 => milestone.describe("MPIJob", name),
+            Version::V2beta1 => v2beta1::message(milestone, namespace, name),
+        }
     }
 }

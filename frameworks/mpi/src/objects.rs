@@ -1,7 +1,5 @@
-//! The other objects of an MPIJob: the files that `mpirun` reads, and the launcher's permission to start processes in
-//! the workers.
-
-use std::collections::BTreeMap;
+//! The other objects of an MPIJob of v1: the files that `mpirun` reads, and the launcher's permission to start processes
+//! in the workers.
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -32,6 +30,12 @@ pub(crate) fn launcher(job: &str) -> String {
     format!("{job}-launcher")
 }
 
+/// Sets the label of the job's other objects.
+pub(crate) fn label(object: &mut JobObject, job: &str) {
+    let labels = object.metadata.labels.get_or_insert_default();
+    labels.insert("app".to_owned(), job.to_owned());
+}
+
 /// Returns all objects in the order of their creation. No ServiceAccount is included if the job names its own.
 pub(crate) fn all(
     topology: &Topology<'_>,
@@ -48,7 +52,7 @@ pub(crate) fn all(
     let own_account = account.filter(|account| !account.is_empty());
     let files = json!({"data": {
         SHELL: remote_shell(main_container),
-        HOSTS: hosts(topology, slots),
+        HOSTS: hostfile(topology, slots),
         DISCOVERY: discovery(topology, replicas, slots),
     }});
     let binding = json!({
@@ -62,27 +66,23 @@ pub(crate) fn all(
         objects.push(ACCOUNT.object(&name, json!({})));
     }
     objects.push(CONFIG.object(config(topology.job), files));
-    let started = if is_over {
-        Vec::new()
-    } else {
-        started_workers(replicas)
-    };
+    let is_there = |state: ReplicaState| !is_over && (state == ReplicaState::Pending || state.runs());
+    let started: Vec<_> = workers(replicas, is_there).collect();
     objects.push(ROLE.object(&name, rules(topology, &started)));
     objects.push(BINDING.object(&name, binding));
-    let labels = BTreeMap::from([("app".to_owned(), topology.job.to_owned())]);
-    for object in &mut objects {
-        object.metadata.labels = Some(labels.clone());
-    }
+    objects.iter_mut().for_each(|object| label(object, topology.job));
     objects
 }
 
-/// Returns the names of the workers' pods that exist and are not being deleted.
-fn started_workers(replicas: &Replicas<'_>) -> Vec<String> {
-    let is_there = |state: &ReplicaState| *state == ReplicaState::Pending || state.runs();
+/// Returns the names of the workers' pods in these states, in the order of their indices.
+pub(crate) fn workers(
+    replicas: &Replicas<'_>,
+    is: impl Fn(ReplicaState) -> bool,
+) -> impl Iterator<Item = String> {
     let workers = replicas.role(WORKER).into_iter();
     let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
-    let there = workers.filter(|(_, state)| is_there(state));
-    there.map(|(worker, _)| worker.pod_name()).collect()
+    let those = workers.filter(move |(_, state)| is(**state));
+    those.map(|(worker, _)| worker.pod_name())
 }
 
 /// Returns the rules of the launcher's Role. A name is granted only while a pod of this job has it, because a job of
@@ -119,15 +119,21 @@ fn computes(topology: &Topology<'_>) -> bool {
     topology.role(LAUNCHER).is_some_and(requests_gpu)
 }
 
-/// Returns the hostfile: all hosts on which processes may run.
-fn hosts(topology: &Topology<'_>, slots: i32) -> String {
-    let launcher = computes(topology).then(|| launcher(topology.job));
+/// Returns the names of the pods in which processes may run.
+pub(crate) fn hosts(topology: &Topology<'_>, launcher_computes: bool) -> impl Iterator<Item = String> {
+    let launcher = launcher_computes.then(|| launcher(topology.job));
     let workers = topology
         .role(WORKER)
         .into_iter()
         .flat_map(|workers| workers.all());
-    let workers = workers.map(|worker| worker.pod_name());
-    let all = launcher.into_iter().chain(workers);
+    launcher
+        .into_iter()
+        .chain(workers.map(|worker| worker.pod_name()))
+}
+
+/// Returns the hostfile: all hosts on which processes may run.
+fn hostfile(topology: &Topology<'_>, slots: i32) -> String {
+    let all = hosts(topology, computes(topology));
     all.map(|host| format!("{host} slots={slots}\n")).collect()
 }
 
@@ -137,10 +143,8 @@ fn discovery(topology: &Topology<'_>, replicas: &Replicas<'_>, slots: i32) -> St
     if computes(topology) {
         script += &format!("\necho {}:{slots}\n", launcher(topology.job));
     }
-    let workers = replicas.role(WORKER).into_iter();
-    let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
-    for (worker, _) in workers.filter(|(_, state)| state.runs()) {
-        script += &format!("\necho {}:{slots}", worker.pod_name());
+    for worker in workers(replicas, ReplicaState::runs) {
+        script += &format!("\necho {worker}:{slots}");
     }
     script
 }

@@ -28,9 +28,10 @@ pub(crate) struct Held {
 
 /// The other kinds of objects that operators create, beside pods and services: section of the recordings, group,
 /// version, and kind.
-pub(crate) const OTHERS: [(&str, &str, &str, &str); 8] = [
+pub(crate) const OTHERS: [(&str, &str, &str, &str); 9] = [
     ("configmaps", "", "v1", "ConfigMap"),
     ("secrets", "", "v1", "Secret"),
+    ("jobs", "batch", "v1", "Job"),
     ("serviceaccounts", "", "v1", "ServiceAccount"),
     ("roles", "rbac.authorization.k8s.io", "v1", "Role"),
     ("rolebindings", "rbac.authorization.k8s.io", "v1", "RoleBinding"),

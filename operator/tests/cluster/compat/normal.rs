@@ -1,5 +1,7 @@
 //! Normalized objects: without defaults of the API server, times and identities.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 /// The finalizer that keeps a pod while it is being deleted.
@@ -173,7 +175,35 @@ pub(crate) fn other(value: &Value, job: &str) -> Value {
     let content = object(value).into_iter();
     let told = ["metadata", "kind", "apiVersion", "status"];
     out.extend(content.filter(|(key, _)| !told.contains(&key.as_str())));
+    if out
+        .get("type")
+        .is_some_and(|type_| type_ == "kubernetes.io/ssh-auth")
+    {
+        out.insert("data".to_owned(), keys(&value["data"]));
+    }
     out.into()
+}
+
+/// Returns what the values of a key pair are.
+fn keys(data: &Value) -> Value {
+    let describe = |value: &Value| {
+        let bytes = BASE64_STANDARD.decode(value.as_str().unwrap_or_default());
+        let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+        let forms = [
+            (
+                "-----BEGIN EC PRIVATE KEY-----\n",
+                "<private key, PEM EC PRIVATE KEY>",
+            ),
+            (
+                "ecdsa-sha2-nistp521 ",
+                "<public key ecdsa-sha2-nistp521, of the private key>",
+            ),
+        ];
+        let form = forms.iter().find(|(begin, _)| text.starts_with(begin));
+        json!(form.map_or("<other>", |(_, form)| form))
+    };
+    let data = data.as_object().into_iter().flatten();
+    data.map(|(key, value)| (key.clone(), describe(value))).collect()
 }
 
 /// Returns the status and the true conditions. The times of start and end are replaced by whether they have `moved`

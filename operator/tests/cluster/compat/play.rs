@@ -79,7 +79,7 @@ impl Play {
             kind,
         };
         let gangs = match &*scenario.profile {
-            "gang-volcano" => "scheduling.volcano.sh",
+            "gang-volcano" | "mpi2-volcano" => "scheduling.volcano.sh",
             "gang-scheduler-plugins" => "scheduling.x-k8s.io",
             _ => "",
         };
@@ -337,6 +337,9 @@ impl Play {
 
     /// Returns the path of an object of a section, or of the whole section.
     fn at(&self, section: &str, name: &str) -> String {
+        if self.jobs.ends_with(&format!("/{section}")) {
+            return format!("{}/{name}", self.jobs).trim_end_matches('/').to_owned();
+        }
         let other = OTHERS.iter().find(|(known, ..)| *known == section);
         let root = match other {
             Some((_, group, version, _)) if !group.is_empty() => format!("/apis/{group}/{version}"),

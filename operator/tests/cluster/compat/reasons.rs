@@ -50,8 +50,8 @@ fn every_difference_has_a_reason_and_every_reason_a_difference() {
 fn all_scenarios_are_played_with_the_flags_of_their_profile() {
     let all = corpus::scenarios();
     for (scope, profiles) in [
-        (Scope::Replica, &["", "hazard"][..]),
-        (Scope::Volcano, &["gang-volcano"]),
+        (Scope::Replica, &["", "hazard", "mpi2"][..]),
+        (Scope::Volcano, &["gang-volcano", "mpi2-volcano"]),
         (Scope::Coscheduling, &["gang-scheduler-plugins"]),
     ] {
         let of_profile = all.iter().filter(|s| profiles.contains(&&*s.profile));

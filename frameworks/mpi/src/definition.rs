@@ -1,0 +1,77 @@
+//! The custom resource definition of both versions.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps,
+};
+use kube::CustomResourceExt;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+use training_job::api::schema::{strip_descriptions, tidy_definition, without_default_replicas};
+
+use crate::job::{CREATION_POLICIES, MPIJob};
+use crate::v2beta1::{IMPLEMENTATIONS, MANAGER, ROOT_KEYS};
+
+pub(crate) fn creation_policies(_: &mut SchemaGenerator) -> Schema {
+    let [at_once, after_workers] = CREATION_POLICIES;
+    schemars::json_schema!({ "type": "string", "enum": [at_once, after_workers, ""] })
+}
+
+pub(crate) fn implementations(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "string", "enum": IMPLEMENTATIONS })
+}
+
+/// Returns the definition. The versions have the same fields, because the API server stores jobs as v1, and drops the
+/// fields that v1 lacks. Only v2beta1 has defaults: with defaults in v1, each job would get those of v2beta1.
+pub(crate) fn of_both_versions(roles_field: &str) -> CustomResourceDefinition {
+    let mut definition = tidy_definition(MPIJob::crd(), &[roles_field]);
+    // The two roles have different defaults, and the map has one schema for both.
+    let replicas = "The number of replicas. Default: 1 for the Launcher; for the Worker 0, and 1 in v2beta1. A role with 0 replicas is absent.";
+    without_default_replicas(&mut definition, roles_field, replicas);
+    for version in &mut definition.spec.versions {
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut());
+        let managers = schema.and_then(|schema| field(schema, &["spec", "runPolicy", "managedBy"]));
+        if let Some(values) = managers.and_then(|managers| managers.enum_.as_mut()) {
+            values.push(JSON(MANAGER.into()));
+        }
+    }
+    let second = definition.spec.versions.first().cloned().map(|mut version| {
+        version.name = "v2beta1".to_owned();
+        version.storage = false;
+        if let Some(schema) = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+        {
+            strip_descriptions(schema);
+            set_defaults(schema);
+        }
+        version
+    });
+    definition.spec.versions.extend(second);
+    definition
+}
+
+/// Sets the defaults that clients of v2beta1 read, and by which the jobs of this version are known.
+fn set_defaults(schema: &mut JSONSchemaProps) {
+    let defaults: [(&[&str], Value); 6] = [
+        (&["spec", "slotsPerWorker"], json!(1)),
+        (&["spec", "mpiImplementation"], json!(IMPLEMENTATIONS[0])),
+        (&["spec", "sshAuthMountPath"], json!(ROOT_KEYS)),
+        (&["spec", "launcherCreationPolicy"], json!(CREATION_POLICIES[0])),
+        (&["spec", "runLauncherAsWorker"], json!(false)),
+        (&["spec", "runPolicy", "suspend"], json!(false)),
+    ];
+    for (path, default) in defaults {
+        if let Some(field) = field(schema, path) {
+            field.default = Some(JSON(default));
+        }
+    }
+}
+
+fn field<'s>(schema: &'s mut JSONSchemaProps, path: &[&str]) -> Option<&'s mut JSONSchemaProps> {
+    path.iter()
+        .try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
+}
