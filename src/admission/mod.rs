@@ -34,7 +34,7 @@ use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
 use crate::job::rule::{RulePlace, list};
-use crate::job::{Kind, RoleSource, Rule, TrainingJob};
+use crate::job::{Framework, Kind, RoleSource, Rule, TrainingJob};
 
 /// The maximum number of roles of a job, if the author of the kind sets no bound. With a lower limit, the error of a job
 /// with unknown roles would be their number instead of their names.
@@ -76,7 +76,8 @@ pub fn definition_of(kind: &Kind) -> Result<CustomResourceDefinition, Definition
         if let Some(root) = schema {
             add_rules(root, kind).map_err(|mistake| mistake.of(kind))?;
             drop_defaults(root);
-            if !framework.waits_for_readiness() {
+            let mut variants = framework.variants.iter();
+            if !framework.waits_for_readiness() && !variants.any(Framework::waits_for_readiness) {
                 drop_readiness(root);
             }
         }

@@ -94,6 +94,7 @@ any_job! {
     fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str];
     fn replica_names(&self, role: &Role<'_>) -> ReplicaNames;
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String>;
+    fn first_index(&self, role: &Role<'_>) -> u32;
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn prints_progress(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;
     fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool;

@@ -39,7 +39,7 @@ pub struct Framework {
     pub event_source: Option<&'static str>,
     /// The version in the owner references of the job's objects, if it differs from the stored version of the kind.
     pub version: Option<&'static str>,
-    /// What other jobs of the kind declare: [`TrainingJob::framework`](super::TrainingJob::framework).
+    /// The declarations of other jobs of the kind: [`TrainingJob::framework`](super::TrainingJob::framework).
     pub variants: &'static [Framework],
     /// The prefix of the keys of labels and annotations that users write and select by, a DNS name.
     pub key_prefix: &'static str,
@@ -388,9 +388,10 @@ impl Framework {
 
     /// Returns true if a role waits until others are ready ([`RoleDefinition::when_ready`]). The status of the jobs then
     /// has the number of ready replicas.
+    /// Variants do not count.
     pub fn waits_for_readiness(&self) -> bool {
         let is_ready = |role: &RoleDefinition| role.start_condition == StartCondition::Ready;
-        self.roles.iter().any(is_ready) || self.variants.iter().any(Self::waits_for_readiness)
+        self.roles.iter().any(is_ready)
     }
 
     /// Returns true if the kind declares objects of `kind` for which `holds` returns true.

@@ -113,7 +113,7 @@ use crate::api::{JobStatus, RunPolicy};
 /// | a first job is written | [`example`](Self::example) | – |
 /// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility), [`describe_success`](Self::describe_success) | none |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) | `objects` |
-/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`mounts`](Self::mounts), [`customize`](Self::customize) | `env`, `mounts` and `customize`; a running pod keeps what it has |
+/// | a replica's pod is rendered, or its number of replicas changes | [`env`](Self::env), [`labels`](Self::labels), [`first_index`](Self::first_index), [`is_master`](Self::is_master), [`mounts`](Self::mounts), [`customize`](Self::customize) | `env`, `mounts` and `customize`; a running pod keeps what it has |
 /// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`on_failure`](Self::on_failure), [`is_elastic`](Self::is_elastic), [`retries`](Self::retries), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`prints_progress`](Self::prints_progress), [`message`](Self::message) | all but `tolerance` and `is_elastic` |
 /// | the status is written | [`encode_status`](Self::encode_status) | it gets the next status |
 ///
@@ -484,8 +484,7 @@ pub trait TrainingJob:
     }
 
     /// Returns additional labels of a replica's pod and service. They cannot replace the labels that every kind has
-    /// ([`labels`](crate::api::labels)), except for the index in a role without services, and services do not select by
-    /// them. Default: none.
+    /// ([`labels`](crate::api::labels)), and services do not select by them. Default: none.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -498,6 +497,13 @@ pub trait TrainingJob:
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
         let _ = (topology, replica);
         BTreeMap::new()
+    }
+
+    /// Returns the label `training.kubeflow.org/replica-index` of the first replica of `role`, for clients that count the
+    /// replicas of several roles in one row. Names count from 0 all the same. Default: 0.
+    fn first_index(&self, role: &Role<'_>) -> u32 {
+        let _ = role;
+        0
     }
 
     /// Returns true if the replica's pod gets the label `training.kubeflow.org/job-role: master`. The Python SDK shows

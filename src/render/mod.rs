@@ -152,16 +152,8 @@ fn owner(job: &ValidJob<'_>) -> OwnerReference {
 
 /// Returns the labels of a replica's pod and service.
 fn replica_labels(job: &ValidJob<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let of_kind = job.job.labels(&job.topology, replica);
-    let mut all = own_labels(job, replica);
-    for (key, value) in of_kind {
-        // Services select by the index, so only a role without services may have another one.
-        if key == job.keys.replica_index && !replica.role.definition.has_service {
-            all.insert(key, value);
-        } else {
-            all.entry(key).or_insert(value);
-        }
-    }
+    let mut all = job.job.labels(&job.topology, replica);
+    all.extend(own_labels(job, replica));
     all
 }
 
@@ -180,7 +172,10 @@ pub(crate) fn role_labels(job: &ValidJob<'_>, role: &Role<'_>) -> Vec<(String, S
 /// Returns the label with a replica's index, if its role has indexes.
 pub(crate) fn index_label(job: &ValidJob<'_>, replica: &Replica<'_>) -> Option<(String, String)> {
     match &replica.role.names {
-        ReplicaNames::Indexed(_) => Some((job.keys.replica_index.clone(), replica.index.to_string())),
+        ReplicaNames::Indexed(_) => {
+            let index = job.job.first_index(replica.role).saturating_add(replica.index);
+            Some((job.keys.replica_index.clone(), index.to_string()))
+        }
         ReplicaNames::Single(_) => None,
     }
 }
