@@ -45,12 +45,14 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Lists and watches the objects of a kind forever, and updates the metrics of the watch.
+    /// Lists and watches the objects of a kind forever, and updates the metrics of the watch. An operator that may not read
+    /// optional objects works all the same.
     pub(super) async fn watch<K>(
         &self,
         api: Api<K>,
         kind: &K::DynamicType,
         labels: Option<String>,
+        is_optional: bool,
         mut handle: impl FnMut(Event<K>),
     ) where
         K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -77,6 +79,12 @@ impl Context {
             .run(|event| {
                 match &event {
                     Event::Failed => self.metrics.watch_failed(&resource),
+                    Event::Forbidden(problem) if is_optional => {
+                        if !std::mem::replace(&mut is_refused, true) {
+                            self.metrics.absent(&resource);
+                            self.missing_permissions.note_optional(&resource, problem);
+                        }
+                    }
                     Event::Forbidden(problem) => {
                         is_refused = true;
                         self.metrics.watch_failed(&resource);

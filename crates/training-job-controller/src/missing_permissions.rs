@@ -50,6 +50,16 @@ impl MissingPermissions {
         }
     }
 
+    /// Logs that the server denied a list of objects that only some jobs have. Other jobs do not need them.
+    pub(super) fn note_optional(&self, resource: &str, problem: &str) {
+        tracing::info!(
+            resource,
+            problem,
+            "jobs that have such objects will wait for the permission; {}",
+            self.remedy
+        );
+    }
+
     /// Returns true if something is denied now.
     pub(super) fn any(&self) -> bool {
         !self.state.lock().denied.is_empty()

@@ -201,11 +201,10 @@ impl Operator {
             match child {
                 ChildKind::Object(object) => {
                     for (lists, JobReconciler { kind, .. }) in of_kinds.iter_mut().zip(&self.kinds) {
-                        let is_gang = gangs == Some(object);
-                        if is_gang || kind.objects().contains(&object) {
+                        if gangs == Some(object) || kind.objects().contains(&object) {
                             lists.push(NeededList {
                                 list: done.subscribe(),
-                                may_be_denied: !is_gang && !kind.always_declares(object),
+                                may_be_denied: self.is_optional(child),
                             });
                         }
                     }
@@ -260,6 +259,18 @@ impl Operator {
             () = context.keep_finished_jobs() => {},
             () = context.output.run(&context.queue) => {},
             _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
+        }
+    }
+
+    /// Returns true if only jobs of a variant have such objects.
+    pub(super) fn is_optional(&self, child: ChildKind) -> bool {
+        let gangs = self.context.settings.gang_scheduler.as_ref();
+        match child {
+            ChildKind::Object(object) if gangs.map(GangScheduler::pod_group) != Some(object) => {
+                let mut having = self.kinds.iter().filter(|of| of.kind.objects().contains(&object));
+                having.all(|of| !of.kind.always_declares(object))
+            }
+            _ => false,
         }
     }
 

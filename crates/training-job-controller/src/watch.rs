@@ -94,7 +94,7 @@ impl Operator {
             Some(namespace) => Api::namespaced_with(client, namespace, resource),
             None => Api::all_with(client, resource),
         };
-        context.watch(api, resource, None, handle).await;
+        context.watch(api, resource, None, false, handle).await;
     }
 
     /// Watches one kind of children of all kinds of jobs forever, and records the state of the first list.
@@ -146,7 +146,9 @@ impl Operator {
             Some(namespace) => Api::namespaced_with(client, namespace, &kind),
             None => Api::all_with(client, &kind),
         };
-        self.context.watch(api, &kind, Some(selector), handle).await;
+        self.context
+            .watch(api, &kind, Some(selector), self.is_optional(child), handle)
+            .await;
     }
 
     /// Passes an event of the watch of children to the cache, and returns the owners that it concerns.

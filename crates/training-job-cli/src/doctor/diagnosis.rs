@@ -294,20 +294,34 @@ impl Findings {
     }
 
     fn permissions(&mut self, state: &ClusterState, kinds: &Kinds) {
+        let kinds = expected_kinds(state, kinds);
+        // Objects of a variant only.
+        let is_optional = |resource: &str| {
+            let declared = kinds
+                .iter()
+                .flat_map(|kind| kind.objects().into_iter().map(move |object| (kind, object)));
+            let mut having = declared
+                .filter(|(_, object)| object.plural == resource)
+                .peekable();
+            having.peek().is_some() && having.all(|(kind, object)| !kind.always_declares(object))
+        };
         let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for missing in &state.missing_permissions {
             let (verb, resource) = &missing.permission;
             by_account
-                .entry(&missing.account)
+                .entry((&missing.account, is_optional(resource)))
                 .or_default()
                 .push(format!("{verb} {resource}"));
         }
-        for ((namespace, account), permissions) in by_account {
+        for (((namespace, account), is_optional), permissions) in by_account {
             let object = format!("service account {namespace}/{account}");
-            let problem = format!("lacks permissions: {}", list_names(&permissions));
-            let kinds = expected_kinds(state, kinds);
+            let (severity, which) = match is_optional {
+                true => (Severity::Note, "lacks permissions that only some jobs need"),
+                false => (Severity::Error, "lacks permissions"),
+            };
+            let problem = format!("{which}: {}", list_names(&permissions));
             let command = grant_command(namespace, account, kinds.iter().map(|kind| kind.name()));
-            self.add(Severity::Error, &object, problem, &format!("run: {command}"));
+            self.add(severity, &object, problem, &format!("run: {command}"));
         }
     }
 
