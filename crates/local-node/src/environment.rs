@@ -24,8 +24,16 @@ struct Variable {
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<Variable>,
-    /// The reason that the container does nothing, if it is skipped.
-    skipped: Option<String>,
+    replaced: Option<Replaced>,
+}
+
+/// The replacement of a container's command, with its reason.
+#[derive(Clone, Debug)]
+pub(super) enum Replaced {
+    /// It succeeds at once.
+    Skipped(String),
+    /// It runs until it is stopped.
+    Idle(String),
 }
 
 impl Environment {
@@ -88,7 +96,14 @@ impl Environment {
     /// Makes the container succeed without running its command: for init containers that fetch or await something
     /// that exists only in a cluster. `why` is shown to the user.
     pub fn skip_container(&mut self, why: &str) {
-        self.skipped = Some(why.to_owned());
+        self.replaced = Some(Replaced::Skipped(why.to_owned()));
+    }
+
+    /// Makes the container run until it is stopped, without running its command: for a server by which others would start
+    /// programs in the pod. The exec program of the node starts them here ([`LocalPod::exec`](super::LocalPod::exec)). `why` is
+    /// shown to the user.
+    pub fn idle_container(&mut self, why: &str) {
+        self.replaced = Some(Replaced::Idle(why.to_owned()));
     }
 
     /// Returns the process's variables, name and value, in order.
@@ -179,9 +194,9 @@ impl Environment {
         }
     }
 
-    /// Returns the reason that the container does nothing, or `None` if it is not skipped.
-    pub(super) fn skipped(&self) -> Option<&str> {
-        self.skipped.as_deref()
+    /// Returns what the container does in place of its command, if anything.
+    pub(super) fn replaced(&self) -> Option<&Replaced> {
+        self.replaced.as_ref()
     }
 
     fn find(&self, name: &str) -> Option<&Variable> {

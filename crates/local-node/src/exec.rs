@@ -17,10 +17,12 @@ use super::api::PodRef;
 use super::kill::{CALLERS, MARKER};
 use super::launch::Launch;
 
-/// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. Waits
-/// up to a minute for a pod that is about to start.
+/// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. The pod may
+/// be named by its host name in the cluster, `POD.SERVICE.NAMESPACE.svc`. Waits up to a minute for a pod that is about to
+/// start.
 const EXEC: &str = r#"#!/bin/sh
 pod=$1
+case $1 in *.svc | *.svc.*) pod=${1%%.*} ;; esac
 shift
 rounds=600
 until [ -x "$pods/$pod/enter" ]; do

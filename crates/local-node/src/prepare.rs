@@ -9,7 +9,9 @@ use kube::ResourceExt;
 
 use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
 use super::env_values::{ConfigData, ConfigError, ValueSources, declared_environment};
-use super::environment::{Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE_ADDRESSES, PodPart};
+use super::environment::{
+    Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE_ADDRESSES, PodPart, Replaced,
+};
 use super::exec::Folders;
 use super::host_names::{HostNames, possible_names};
 use super::kill::MARKER;
@@ -83,8 +85,9 @@ pub(super) fn prepare(
     add_host_variables(&mut env, sources, config, host_variables);
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
 
-    let (program, args, mut differences) = match env.skipped() {
-        Some(why) => skipped(container, why),
+    let (program, args, mut differences) = match env.replaced() {
+        Some(Replaced::Skipped(why)) => in_place_of_command(container, ":", why),
+        Some(Replaced::Idle(why)) => in_place_of_command(container, IDLE, why),
         None => command(container, &env, names, &mounts)?,
     };
 
@@ -178,8 +181,11 @@ fn command(
     Ok((program, words, differences))
 }
 
-/// Returns the command that runs instead of a skipped container.
-fn skipped(container: &Container, why: &str) -> ProcessCommand {
+/// Runs until it is asked to end.
+const IDLE: &str = "trap 'exit 143' TERM; while :; do sleep 3600 & wait; done";
+
+/// Returns a script that runs in place of a container's command.
+fn in_place_of_command(container: &Container, script: &str, why: &str) -> ProcessCommand {
     let words = container.command.iter().chain(&container.args).flatten();
     let words: Vec<&str> = words.map(String::as_str).collect();
     let difference = Difference {
@@ -191,7 +197,7 @@ fn skipped(container: &Container, why: &str) -> ProcessCommand {
     };
     (
         "/bin/sh".to_owned(),
-        vec!["-c".to_owned(), ":".to_owned()],
+        vec!["-c".to_owned(), script.to_owned()],
         vec![difference],
     )
 }
