@@ -4,21 +4,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps,
 };
 use kube::CustomResourceExt;
-use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use training_job::api::schema::{strip_descriptions, tidy_definition, without_default_replicas};
 
-use crate::job::{CREATION_POLICIES, MPIJob};
-use crate::v2beta1::{IMPLEMENTATIONS, MANAGER, ROOT_KEYS};
-
-pub(crate) fn creation_policies(_: &mut SchemaGenerator) -> Schema {
-    let [at_once, after_workers] = CREATION_POLICIES;
-    schemars::json_schema!({ "type": "string", "enum": [at_once, after_workers, ""] })
-}
-
-pub(crate) fn implementations(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "type": "string", "enum": IMPLEMENTATIONS })
-}
+use crate::api::{CREATION_POLICIES, IMPLEMENTATIONS, MPIJob};
+use crate::v2beta1::{MANAGER, ROOT_KEYS};
 
 /// Returns the definition. The versions have the same fields, because the API server stores jobs as v1, and drops the
 /// fields that v1 lacks. Only v2beta1 has defaults: with defaults in v1, each job would get those of v2beta1.

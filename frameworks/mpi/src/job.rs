@@ -4,104 +4,16 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec, PodTemplateSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::api::{CleanPodPolicy, JobStatus, RunPolicy};
 use training_job::{
     Check, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaNames,
     ReplicaState, Replicas, Role, RoleDefinition, RoleSpecs, Scope, Topology, TrainingJob,
 };
 
+use crate::api::{CREATION_POLICIES, MPIJob, MPIJobStatus, Version};
 use crate::roles::{LAUNCHER, WORKER};
-use crate::version::Version;
 use crate::{definition, environment, objects, settings, ssh, v2beta1};
-
-/// A job that `mpirun` starts.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "kubeflow.org",
-    version = "v1",
-    kind = "MPIJob",
-    plural = "mpijobs",
-    singular = "mpijob",
-    namespaced,
-    doc = "A job that mpirun starts.",
-    status = "MPIJobStatus",
-    derive = "PartialEq",
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type")
-)]
-#[serde(rename_all = "camelCase")]
-pub struct MPIJobSpec {
-    /// The replicas by role: Launcher and Worker. Unlike in other kinds, the default number of Workers is 0.
-    #[serde(default)]
-    pub mpi_replica_specs: ReplicaSpecs,
-
-    /// The policies of the job, such as restarts, deadline, clean-up, gang scheduling and suspension. Default: all
-    /// unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_policy: Option<RunPolicy>,
-
-    /// The controller that runs the job; the same as `runPolicy.managedBy`. Default: this operator. It cannot be
-    /// changed after the job's creation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "training_job::api::schema::managed_by")]
-    pub managed_by: Option<String>,
-
-    /// The number of processes on each worker, at least 1. It is written to the hostfile. Default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub slots_per_worker: Option<i32>,
-
-    /// The name of the container in which processes run, at most 63 characters. It must be a container of the Worker,
-    /// and is also used for the Launcher if that has a container of this name. Default: the container `mpi`, or else
-    /// the first one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
-    pub main_container: Option<String>,
-
-    /// The pods to delete when the job has ended, unless `runPolicy.cleanPodPolicy` is set. Default: that of
-    /// `runPolicy`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clean_pod_policy: Option<CleanPodPolicy>,
-
-    /// The directory at which the SSH keys are mounted into each pod. Only v2beta1. Default: `/root/.ssh`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ssh_auth_mount_path: Option<String>,
-
-    /// The MPI implementation for which the launcher gets its environment and hostfile. Only v2beta1. Default: `OpenMPI`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "definition::implementations")]
-    pub mpi_implementation: Option<String>,
-
-    /// Whether processes also run in the launcher, which is then the first host. Only v2beta1. Default: false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_launcher_as_worker: Option<bool>,
-
-    /// The time at which the launcher's pod is created. `WaitForWorkersReady`: when all workers run (v2beta1: are
-    /// ready). `AtStartup`: together with the workers, as under the Go operators; `mpirun` may then start before the workers
-    /// run. Default in v2beta1: `AtStartup`. Default in v1: `AtStartup` if a template names a scheduler of its own or joins a group of pods, because such schedulers wait
-    /// for all pods of a job; otherwise `WaitForWorkersReady`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "definition::creation_policies")]
-    pub launcher_creation_policy: Option<String>,
-}
-
-/// The status of an MPIJob.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MPIJobStatus {
-    /// The version of the API by whose rules the job runs: v1 or v2beta1. It does not change.
-    #[serde(default, rename = "apiVersion", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub(crate) version: Option<Version>,
-    /// The status that all kinds have.
-    #[serde(flatten)]
-    pub job: JobStatus,
-}
-
-pub(crate) const CREATION_POLICIES: [&str; 2] = ["AtStartup", "WaitForWorkersReady"];
 
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -121,10 +33,6 @@ const ELASTIC_FLAG: &str = "--host-discovery-script";
 const USUAL_CONTAINER: &str = "mpi";
 
 impl MPIJob {
-    pub(crate) fn slots(&self) -> i32 {
-        self.spec.slots_per_worker.unwrap_or(1)
-    }
-
     fn main_container(&self) -> Option<&str> {
         self.spec
             .main_container
@@ -228,14 +136,14 @@ impl TrainingJob for MPIJob {
         .settings(&[settings::DELIVERY_IMAGE, settings::SHELL_IMAGE]);
 
     fn framework(&self) -> &'static Framework {
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => const { &Self::FRAMEWORK },
             Version::V2beta1 => const { &V2BETA1 },
         }
     }
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
-        let version = Version::of(self);
+        let version = self.version();
         RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| match version {
             Version::V1 if role.is(WORKER) => _ = spec.replicas.get_or_insert(0),
             Version::V1 => {}
@@ -248,9 +156,9 @@ impl TrainingJob for MPIJob {
             clean_pod_policy: self.own_clean_up().or(self.spec.clean_pod_policy.clone()),
             ..self.spec.run_policy.clone().unwrap_or_default()
         };
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => policy,
-            Version::V2beta1 => v2beta1::run_policy(policy),
+            Version::V2beta1 => v2beta1::run_policy(self, policy),
         }
     }
 
@@ -267,7 +175,7 @@ impl TrainingJob for MPIJob {
         let begun = self.status.as_ref().filter(|status| {
             status.version.is_none() && !status.job.conditions.is_empty() && !status.job.is_finished()
         });
-        let is_foreign = begun.is_some() && Version::of(self) == Version::V2beta1;
+        let is_foreign = begun.is_some() && self.version() == Version::V2beta1;
         is_foreign
             .then_some(v2beta1::MANAGER)
             .or(self.spec.managed_by.as_deref())
@@ -279,13 +187,13 @@ impl TrainingJob for MPIJob {
 
     fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
         serde_json::to_value(MPIJobStatus {
-            version: Some(Version::of(self)),
+            version: Some(self.version()),
             job: status.clone(),
         })
     }
 
     fn env(&self, _: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => environment::variables(replica),
             Version::V2beta1 => v2beta1::variables(self, replica),
         }
@@ -297,7 +205,7 @@ impl TrainingJob for MPIJob {
             errors.unknown_word("spec.launcherCreationPolicy", creation, &CREATION_POLICIES);
         }
         errors.check_range("spec.slotsPerWorker", self.spec.slots_per_worker, 1..);
-        if Version::of(self) == Version::V2beta1 {
+        if self.version() == Version::V2beta1 {
             v2beta1::validate(self, topology, errors);
         }
     }
@@ -305,7 +213,7 @@ impl TrainingJob for MPIJob {
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         let launcher = topology.role(LAUNCHER);
         // The pods of v2beta1 have keys.
-        let Some(launcher) = launcher.filter(|_| Version::of(self) == Version::V1) else {
+        let Some(launcher) = launcher.filter(|_| self.version() == Version::V1) else {
             return;
         };
         let Some(spec) = &launcher.template().spec else {
@@ -352,6 +260,12 @@ impl TrainingJob for MPIJob {
         }
     }
 
+    fn describe_compatibility(&self, _: &str) -> Option<String> {
+        let text =
+            "The job runs by the rules of v2beta1: processes start by SSH, as under mpi-operator v0.8.2.";
+        (self.version() == Version::V2beta1).then(|| text.to_owned())
+    }
+
     fn checks() -> Vec<Check<Self>> {
         let specs = format!("self.{}", Self::FRAMEWORK.roles_field);
         let spec = format!("{specs}[k].template.spec");
@@ -383,24 +297,30 @@ impl TrainingJob for MPIJob {
     }
 
     /// The launcher decides, because workers sleep until it starts processes in them. An exception: Open MPI 5 exits
-    /// with 0 when a worker is killed, so the launcher's success does not count while a worker is lost.
+    /// with 0 when a worker is killed, so the launcher's success does not count while a worker is lost. A job of v2beta1 runs
+    /// when the workers run, too.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         use ReplicaState::{Absent, Failed, Stopping};
         let is_lost = |state: &ReplicaState| matches!(state, Absent | Stopping | Failed);
         let workers = replicas.role(WORKER);
         let lost = workers.is_some_and(|workers| workers.states.iter().any(is_lost));
+        let all_run = workers.is_none_or(|workers| workers.states.iter().all(|state| state.runs()));
         let launcher = replicas.role(LAUNCHER);
         let needs_all = !launcher.is_some_and(|launcher| is_elastic(launcher.role));
         match replicas.decided_by(&[LAUNCHER]) {
             Outcome::Succeeded if lost && needs_all => Outcome::Running,
+            Outcome::Running if self.version() == Version::V2beta1 && !all_run => Outcome::Waiting,
             outcome => outcome,
         }
     }
 
     /// The whole job restarts, because `mpirun` ends when one of its processes or daemons ends, and accepts no new
     /// one. With elastic Horovod only the replica restarts, because the other workers continue.
-    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> Scope {
-        match topology.role(LAUNCHER).is_some_and(is_elastic) {
+    ///
+    /// In v2beta1 a failed launcher restarts alone, because the workers run only `sshd`.
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> Scope {
+        let is_alone = self.version() == Version::V2beta1 && role.name() == LAUNCHER;
+        match is_alone || topology.role(LAUNCHER).is_some_and(is_elastic) {
             true => Scope::Replica,
             false => topology.collective_scope(),
         }
@@ -409,7 +329,7 @@ impl TrainingJob for MPIJob {
     fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
         let [at_startup, _] = CREATION_POLICIES;
         let at_once = match self.spec.launcher_creation_policy.as_deref() {
-            None | Some("") => Version::of(self) == Version::V2beta1 || is_in_foreign_gang(topology),
+            None | Some("") => self.version() == Version::V2beta1 || is_in_foreign_gang(topology),
             Some(policy) => policy == at_startup,
         };
         match role.name() {
@@ -428,7 +348,7 @@ impl TrainingJob for MPIJob {
 
     /// Returns the labels of the pods of mpi-operator: its first version for v1, for clients that select pods by them.
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => [
                 ("mpi-job-name".to_owned(), topology.job.to_owned()),
                 ("mpi-job-role".to_owned(), replica.role.slug.clone()),
@@ -438,10 +358,15 @@ impl TrainingJob for MPIJob {
         }
     }
 
+    fn first_index(&self, role: &Role<'_>) -> u32 {
+        let computes = self.version() == Version::V2beta1 && self.launcher_computes();
+        u32::from(computes && role.name() == WORKER)
+    }
+
     fn framework_container(&self, role: &Role<'_>) -> Option<usize> {
         let containers = role.containers();
         let named = |name: &str| containers.iter().position(|container| container.name == name);
-        let main = match Version::of(self) {
+        let main = match self.version() {
             Version::V1 => self
                 .main_container()
                 .and_then(named)
@@ -453,7 +378,7 @@ impl TrainingJob for MPIJob {
 
     /// The label that marks a master has the name of the role in v2beta1.
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
-        replica.role.name() == LAUNCHER && Version::of(self) == Version::V1
+        replica.role.name() == LAUNCHER && self.version() == Version::V1
     }
 
     fn prints_progress(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
@@ -461,7 +386,7 @@ impl TrainingJob for MPIJob {
     }
 
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
-        if Version::of(self) == Version::V2beta1 {
+        if self.version() == Version::V2beta1 {
             return v2beta1::objects(self, topology, replicas);
         }
         let container = self.main_container().or_else(|| unusual_container(topology));
@@ -469,20 +394,20 @@ impl TrainingJob for MPIJob {
     }
 
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => environment::mount(topology, replica, pod),
             Version::V2beta1 => v2beta1::customize(self, topology, replica, pod),
         }
     }
 
     fn is_retryable(&self, role: &Role<'_>, exit_code: i32, _: &str) -> bool {
-        exit_code >= 128 || Version::of(self) == Version::V2beta1 && role.name() == LAUNCHER
+        exit_code >= 128 || self.version() == Version::V2beta1 && role.name() == LAUNCHER
     }
 
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
-        match Version::of(self) {
+        match self.version() {
             Version::V1 => milestone.describe("MPIJob", name),
             Version::V2beta1 => v2beta1::message(milestone, namespace, name),
         }

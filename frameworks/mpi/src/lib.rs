@@ -2,6 +2,7 @@
 //! the API server, as in the Kubeflow training operator v1.8.1. Those of v2beta1 start them by SSH, as in mpi-operator
 //! v0.8.2.
 
+mod api;
 mod definition;
 mod environment;
 mod job;
@@ -13,8 +14,7 @@ mod roles;
 mod settings;
 pub mod ssh;
 mod v2beta1;
-mod version;
 
-pub use job::{MPIJob, MPIJobSpec, MPIJobStatus};
+pub use api::{MPIJob, MPIJobSpec, MPIJobStatus};
 #[cfg(feature = "local")]
 pub use local::adjust_local;

@@ -14,13 +14,13 @@ use training_job::{
     FieldErrors, JobObject, Milestone, ObjectKind, Replica, ReplicaState, Replicas, Topology,
 };
 
+use crate::api::{IMPLEMENTATIONS, MPIJob};
 use crate::environment::{
     CONFIG, CONFIG_VOLUME, FILE_MODE, SCRIPT_MODE, config_volume, hide_devices, mount_of, sets,
 };
-use crate::job::MPIJob;
 use crate::keys;
 use crate::objects::{self, DISCOVERY, HOSTS};
-use crate::roles::LAUNCHER;
+use crate::roles::{LAUNCHER, WORKER};
 
 pub(crate) const SERVICE: ObjectKind = ObjectKind::of::<Service>();
 pub(crate) const SECRET: ObjectKind = ObjectKind::of::<Secret>();
@@ -32,20 +32,24 @@ pub(crate) const EVENT_SOURCE: &str = "mpi-job-controller";
 /// The manager in `runPolicy.managedBy` that stands for this operator.
 pub(crate) const MANAGER: &str = "kubeflow.org/mpi-operator";
 
-/// The values of `mpiImplementation`. The first is the default.
-pub(crate) const IMPLEMENTATIONS: [&str; 3] = ["OpenMPI", "Intel", "MPICH"];
 /// The default of `sshAuthMountPath`: the place where OpenSSH looks for the keys of root.
 pub(crate) const ROOT_KEYS: &str = "/root/.ssh";
 /// The retries of a launcher without `backoffLimit`: those of a Job of Kubernetes.
 pub(crate) const DEFAULT_BACKOFF_LIMIT: i32 = 6;
 
+/// The annotation with which users of Volcano name a queue.
+const QUEUE_ANNOTATION: &str = "scheduling.volcano.sh/queue-name";
+
 const KEYS_VOLUME: &str = "ssh-auth";
-/// The variable by which upstream's images tell launcher and workers apart.
-const ROLE_VARIABLE: &str = "K_MPI_JOB_ROLE";
+/// The variable by which programs in images distinguish launcher and workers.
+pub(crate) const ROLE_VARIABLE: &str = "K_MPI_JOB_ROLE";
 /// The default command of a worker.
 const SERVER: [&str; 2] = ["/usr/sbin/sshd", "-De"];
 /// Arguments for `ssh`, because a name may not resolve before its pod is ready.
 const SSH_ARGUMENTS: &str = "-o ConnectionAttempts=10";
+
+/// The most characters of a host name.
+const MAX_HOST_NAME: usize = 63;
 
 /// Readable for its owner only. OpenSSH refuses other private keys of its own user.
 const KEY_MODE: i32 = 0o600;
@@ -73,15 +77,12 @@ impl MPIJob {
 /// it with the workers.
 pub(crate) fn labels(job: &MPIJob, replica: &Replica<'_>) -> BTreeMap<String, String> {
     let keys = labels::Keys::DEFAULT;
-    let mut labels = BTreeMap::from([(keys.job_role(), replica.role.slug.clone())]);
-    if job.launcher_computes() {
-        let index = match replica.role.name() {
-            LAUNCHER => 0,
-            _ => replica.index + 1,
-        };
-        labels.insert(keys.replica_index(), index.to_string());
-    }
-    labels
+    let index = job.launcher_computes() && replica.role.name() == LAUNCHER;
+    let index = index.then(|| (keys.replica_index(), "0".to_owned()));
+    [(keys.job_role(), replica.role.slug.clone())]
+        .into_iter()
+        .chain(index)
+        .collect()
 }
 
 /// Returns the variables of the main container.
@@ -265,22 +266,36 @@ pub(crate) fn message(milestone: &Milestone<'_>, namespace: &str, name: &str) ->
 
 /// Fills in the defaults of a role, which the schema does not have because it is that of both roles.
 ///
-/// A launcher with the policy `Never` is replaced when it fails, by a Job of Kubernetes under mpi-operator. Here it is the
-/// policy `ExitCode`, for which each exit code is retryable.
+/// `Never` means that the kubelet restarts nothing. Under mpi-operator a Job of Kubernetes replaces such a launcher, and no
+/// controller such a worker. Here it is the policy `ExitCode`: each exit code of a launcher is retryable, and of a worker
+/// those that mean that it was killed.
 pub(crate) fn fill_in(role: &RoleEntry<'_>, spec: &mut ReplicaSpec) {
-    let (usual, never) = match role.is(LAUNCHER) {
-        true => (RestartPolicy::OnFailure, RestartPolicy::ExitCode),
-        false => (RestartPolicy::Never, RestartPolicy::Never),
-    };
-    match &spec.restart_policy {
-        None => spec.restart_policy = Some(usual),
-        Some(RestartPolicy::Never) => spec.restart_policy = Some(never),
-        Some(_) => {}
-    }
+    let policy = spec.restart_policy.take();
+    spec.restart_policy = Some(match policy {
+        None if role.is(LAUNCHER) => RestartPolicy::OnFailure,
+        None | Some(RestartPolicy::Never) => RestartPolicy::ExitCode,
+        Some(policy) => policy,
+    });
+    spec.replicas.get_or_insert(1);
 }
 
 /// Returns the policy with the defaults of v2beta1.
-pub(crate) fn run_policy(mut policy: RunPolicy) -> RunPolicy {
+///
+/// The queue of a gang may stand in an annotation of Volcano, and its priority class in the templates.
+pub(crate) fn run_policy(job: &MPIJob, mut policy: RunPolicy) -> RunPolicy {
+    let gang = policy.scheduling_policy.get_or_insert_default();
+    let annotations = job.metadata.annotations.as_ref();
+    let queue = annotations.and_then(|all| all.get(QUEUE_ANNOTATION));
+    gang.queue = gang.queue.take().or_else(|| queue.cloned());
+    let class = |role: &str| {
+        let spec = job.spec.mpi_replica_specs.get(role)?.as_ref()?;
+        spec.template.spec.as_ref()?.priority_class_name.clone()
+    };
+    gang.priority_class = gang
+        .priority_class
+        .take()
+        .or_else(|| class(LAUNCHER))
+        .or_else(|| class(WORKER));
     policy.clean_pod_policy.get_or_insert(CleanPodPolicy::None);
     policy.backoff_limit.get_or_insert(DEFAULT_BACKOFF_LIMIT);
     policy.managed_by = policy.managed_by.filter(|manager| manager != MANAGER);
@@ -301,6 +316,24 @@ pub(crate) fn validate(job: &MPIJob, topology: &Topology<'_>, errors: &mut Field
             let field = format!("spec.mpiReplicaSpecs.{role}.restartPolicy");
             errors.unknown_word(field, policy.as_str(), &[&*policies[0], &*policies[1]]);
         }
+    }
+    // The names of the pods are host names.
+    let names = topology
+        .roles
+        .iter()
+        .filter_map(|role| Some(role.pod_name(role.replicas.checked_sub(1)?)));
+    if let Some(name) = names
+        .filter(|name| name.len() > MAX_HOST_NAME)
+        .max_by_key(String::len)
+    {
+        errors.push(
+            "metadata.name",
+            format!(
+                "must be shorter: the host name {name} has {} characters",
+                name.len()
+            ),
+            format!("remove at least {} characters", name.len() - MAX_HOST_NAME),
+        );
     }
     let service = topology.job;
     if service.contains('.') || !service.starts_with(|first: char| first.is_ascii_lowercase()) {

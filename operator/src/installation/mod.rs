@@ -78,7 +78,7 @@ fn operator_of(deployment: &Value) -> Option<OperatorVariant> {
         .then_some(OperatorVariant::Competitor("an older operator"))
 }
 
-/// Finds the separate mpi-operator. One cluster cannot have its definition of MPIJob and that of this operator.
+/// Finds the separate mpi-operator. It runs all MPIJobs that its version of the definition shows.
 fn mpi_operator(state: &ClusterState) -> Option<Finding> {
     let is_mpi_operator = |d: &&Value| runs(d, "mpi-operator") && d["spec"]["replicas"] != 0;
     let (namespace, deployment) = name(state.deployments.iter().find(is_mpi_operator)?);
@@ -86,7 +86,7 @@ fn mpi_operator(state: &ClusterState) -> Option<Finding> {
     let definition = definitions.find(|d| d["metadata"]["name"] == "mpijobs.kubeflow.org")?;
     let mut versions = definition["spec"]["versions"].as_array()?.iter();
     let object = format!("deployment {namespace}/{deployment}");
-    Some(match versions.any(|version| version["name"] == "v2beta1") {
+    Some(match versions.all(|version| version["name"] == "v2beta1") {
         true => finding(
             Severity::Note,
             &object,
@@ -96,10 +96,9 @@ fn mpi_operator(state: &ClusterState) -> Option<Finding> {
         false => finding(
             Severity::Warning,
             &object,
-            "runs the mpi-operator, which cannot read its jobs, because the definition of MPIJob is that of this operator",
+            "runs the mpi-operator, which runs all MPIJobs beside this operator",
             &format!(
-                "convert its jobs with training-operator convert, and delete it: kubectl --namespace {namespace} delete \
-                 deployment {deployment}"
+                "once its jobs have ended, delete it: kubectl --namespace {namespace} delete deployment {deployment}"
             ),
         ),
     })

@@ -304,9 +304,9 @@ fn an_mpi_operator_is_reported_with_the_definition_that_is_installed() {
         .find(|kind| kind.resource.plural == "mpijobs")
         .unwrap();
     state.definitions.push(definition(mpi));
-    let problem = "deployment kubeflow/mpi-operator: warning: runs the mpi-operator, which cannot read its jobs, because the \
-                   definition of MPIJob is that of this operator; convert its jobs with training-operator convert, and \
-                   delete it: kubectl --namespace kubeflow delete deployment mpi-operator\n";
+    let problem = "deployment kubeflow/mpi-operator: warning: runs the mpi-operator, which runs all MPIJobs beside this \
+                   operator; once its jobs have ended, delete it: kubectl --namespace kubeflow delete deployment \
+                   mpi-operator\n";
     assert!(report(&state).contains(problem), "{}", report(&state));
     state.definitions.last_mut().unwrap()["spec"]["versions"] = json!([{"name": "v2beta1"}]);
     let note = "deployment kubeflow/mpi-operator: note: runs the mpi-operator, to which the definition of MPIJob belongs; do";
@@ -324,9 +324,10 @@ fn the_checked_permissions_are_those_of_the_role() {
         let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));
         kube_manifest::parse(&std::fs::read_to_string(file).unwrap()).unwrap()[0].to_json()
     };
-    let added = ["mpi", "mlkube"].map(|component| {
+    let added = ["mpi", "mpi-ssh", "mlkube"].map(|component| {
         let component = read(&format!("{component}/kustomization.yaml"));
-        let patch = component["patches"][1]["patch"].as_str().unwrap();
+        let patches = component["patches"].as_array().unwrap();
+        let patch = patches.last().unwrap()["patch"].as_str().unwrap();
         let added = kube_manifest::parse(patch).unwrap()[0].to_json();
         added
             .as_array()

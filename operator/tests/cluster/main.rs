@@ -23,3 +23,4 @@ mod renders;
 mod rig;
 mod stable_address;
 mod testbed;
+mod two_versions;

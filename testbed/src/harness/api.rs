@@ -126,7 +126,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             let read: JobStatus = serde_json::from_str(&wire).unwrap();
             assert_eq!(read, change.status, "the status survives the wire");
             let mut job = serde_json::to_value(&self.job).unwrap();
-            job["status"] = serde_json::to_value(&read).unwrap();
+            job["status"] = self.job.encode_status(&read, None).unwrap();
             self.job = serde_json::from_value(job).unwrap();
         }
     }

@@ -12,3 +12,4 @@ mod definition;
 mod life;
 mod rights;
 mod snapshots;
+mod v2beta1;

@@ -162,7 +162,7 @@ impl Step {
         let partial = step.remove("eventsPartial").is_some();
         // The test checks at its end that this operator still runs.
         step.remove("operatorUp");
-        // What the controllers of Kubernetes did with a Job is for readers.
+        // The statuses and events of Jobs are for readers.
         step.remove("underneath");
         // The recordings contain the Go client's words, which are not compared.
         for done in step

@@ -48,6 +48,15 @@ fn ranks_train_in_the_workers() {
     expect_trained(&run.end());
 }
 
+/// Workers of v2beta1 run `sshd`, which a local run replaces.
+#[test]
+fn ranks_of_v2beta1_train_in_the_workers() {
+    let trial = Trial::new();
+    let manifest = fs::read_to_string(repository().join("examples/mpi/train.yaml")).unwrap();
+    let run = Run::start(train().arg(trial.file("v2.yaml", &manifest.replace("/v1\n", "/v2beta1\n"))));
+    expect_trained(&run.end());
+}
+
 /// Open MPI ends with exit code 0 in this case, but the job must not succeed.
 #[test]
 fn a_killed_worker_restarts_the_job() {

@@ -1,0 +1,161 @@
+//! MPIJobs of both versions under one definition, on a real API server.
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use training_job_testbed::cluster::{ControlPlane, Options, repository, wait};
+use training_operator_testing::manifests::objects;
+use training_operator_testing::program::run;
+
+use crate::rig::stage::Stage;
+
+fn api(cluster: &ControlPlane, namespace: &str, version: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("kubeflow.org", version, "MPIJob");
+    Api::namespaced_with(cluster.client(), namespace, &ApiResource::from_gvk(&kind))
+}
+
+fn job(version: &str, name: &str) -> Value {
+    let role = |replicas: u32| json!({"replicas": replicas, "template": {"spec": {"containers": [{"name": "mpi", "image": "none"}]}}});
+    json!({
+        "apiVersion": format!("kubeflow.org/{version}"), "kind": "MPIJob", "metadata": {"name": name},
+        "spec": {"mpiReplicaSpecs": {"Launcher": role(1), "Worker": role(2)}},
+    })
+}
+
+/// Waits until a field of a job's status has this value.
+async fn until(api: &Api<DynamicObject>, name: &str, field: &str, expected: &str) {
+    let has = |job: Option<&DynamicObject>| job.is_some_and(|job| job.data["status"][field] == expected);
+    wait(api.clone(), name, has).await;
+}
+
+#[tokio::test]
+async fn a_job_runs_by_the_version_in_which_it_was_created() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("two-versions").await;
+    let stage = Stage::within(cluster, &namespace, &cluster.kubeconfig()).await;
+    let _operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
+    let (v1, v2beta1) = (
+        api(cluster, &namespace, "v1"),
+        api(cluster, &namespace, "v2beta1"),
+    );
+    for version in ["v1", "v2beta1"] {
+        cluster
+            .create(&namespace, &job(version, &format!("of-{version}")))
+            .await;
+    }
+    // Both are stored as v1, and each version shows both.
+    for (api, name, expected) in [(&v1, "of-v2beta1", "v2beta1"), (&v2beta1, "of-v1", "v1")] {
+        until(api, name, "apiVersion", expected).await;
+    }
+    // The API server fills the defaults of v2beta1 into a job of v1 that is written through v2beta1.
+    let label = Patch::Merge(json!({"metadata": {"labels": {"written": "through-v2beta1"}}}));
+    v2beta1
+        .patch("of-v1", &PatchParams::default(), &label)
+        .await
+        .unwrap();
+    let suspend = |suspend: bool| Patch::Merge(json!({"spec": {"runPolicy": {"suspend": suspend}}}));
+    let written = v1
+        .patch("of-v1", &PatchParams::default(), &suspend(true))
+        .await
+        .unwrap();
+    assert_eq!(written.data["spec"]["sshAuthMountPath"], "/root/.ssh");
+    stage.until_pods("of-v1", 0).await;
+    v1.patch("of-v1", &PatchParams::default(), &suspend(false))
+        .await
+        .unwrap();
+    let pods = stage.until_pods("of-v1", 3).await;
+    let label = |pod: &k8s_openapi::api::core::v1::Pod| pod.metadata.labels.clone().unwrap_or_default();
+    assert!(
+        pods.iter()
+            .all(|pod| label(pod)["training.kubeflow.org/operator-name"] == "mpijob-controller")
+    );
+}
+
+#[tokio::test]
+async fn without_the_right_on_secrets_only_jobs_of_v2beta1_wait() {
+    let cluster = ControlPlane::start_at_once(Options::default()).await;
+    let namespace = cluster.namespace("no-secrets").await;
+    let account = ["--namespace", &*namespace, "create", "serviceaccount", "operator"];
+    cluster.kubectl(&account).await.success();
+    let rbac = [
+        "rbac",
+        "--namespace",
+        &*namespace,
+        "--service-account",
+        "operator",
+        "--kind",
+        "MPIJob",
+    ];
+    let printed = run(&rbac);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let apply = ["apply", "--server-side", "-f", "-"];
+    let (of_secrets, others): (Vec<Value>, Vec<Value>) =
+        objects(&printed.stdout).into_iter().partition(|object| {
+            object["metadata"]["name"]
+                .as_str()
+                .is_some_and(|name| name.ends_with("-secrets"))
+        });
+    assert_eq!(of_secrets.len(), 2, "a role and its binding");
+    for object in others {
+        cluster
+            .kubectl_with_input(&apply, &object.to_string())
+            .await
+            .success();
+    }
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let client = cluster.client_of(&kubeconfig).await;
+    cluster
+        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .await;
+    let stage = Stage::within(&cluster, &namespace, &kubeconfig).await;
+    let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
+    for version in ["v1", "v2beta1"] {
+        cluster
+            .create(&namespace, &job(version, &format!("of-{version}")))
+            .await;
+    }
+    stage.until_pods("of-v1", 3).await;
+    let v1 = api(&cluster, &namespace, "v1");
+    until(&v1, "of-v2beta1", "waitingReason", "FailedCreateSecret").await;
+    operator
+        .0
+        .wait_for_line("jobs that have such objects will wait")
+        .await;
+    for object in of_secrets {
+        cluster
+            .kubectl_with_input(&apply, &object.to_string())
+            .await
+            .success();
+    }
+    stage.until_pods("of-v2beta1", 3).await;
+    operator.expect_well();
+}
+
+/// The API server allows no definition that lacks a version in which objects are stored.
+#[tokio::test]
+async fn the_definition_replaces_that_of_either_operator() {
+    for version in ["v1", "v2beta1"] {
+        let cluster = ControlPlane::start_at_once(Options::default()).await;
+        let ours = std::fs::read_to_string(repository().join("crds/mpi/kubeflow.org_mpijobs.yaml")).unwrap();
+        let mut theirs = objects(&ours).remove(0);
+        let versions = theirs["spec"]["versions"].as_array_mut().unwrap();
+        versions.retain(|of| of["name"] == version);
+        versions[0]["storage"] = json!(true);
+        let create = ["create", "-f", "-"];
+        cluster
+            .kubectl_with_input(&create, &theirs.to_string())
+            .await
+            .success();
+        let established = ["wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org"];
+        cluster.kubectl(&established).await.success();
+        let namespace = cluster.namespace("replaced").await;
+        cluster.create(&namespace, &job(version, "before")).await;
+        let apply = ["apply", "--server-side", "--force-conflicts", "-k", "crds/mpi"];
+        cluster.kubectl(&apply).await.success();
+        let kept = api(&cluster, &namespace, version).get("before").await.unwrap();
+        assert_eq!(kept.data["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], 2);
+    }
+}
