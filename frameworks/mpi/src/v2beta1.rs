@@ -283,19 +283,18 @@ pub(crate) fn fill_in(role: &RoleEntry<'_>, spec: &mut ReplicaSpec) {
 ///
 /// The queue of a gang may stand in an annotation of Volcano, and its priority class in the templates.
 pub(crate) fn run_policy(job: &MPIJob, mut policy: RunPolicy) -> RunPolicy {
-    let gang = policy.scheduling_policy.get_or_insert_default();
     let annotations = job.metadata.annotations.as_ref();
-    let queue = annotations.and_then(|all| all.get(QUEUE_ANNOTATION));
-    gang.queue = gang.queue.take().or_else(|| queue.cloned());
+    let queue = annotations.and_then(|all| all.get(QUEUE_ANNOTATION).cloned());
     let class = |role: &str| {
         let spec = job.spec.mpi_replica_specs.get(role)?.as_ref()?;
         spec.template.spec.as_ref()?.priority_class_name.clone()
     };
-    gang.priority_class = gang
-        .priority_class
-        .take()
-        .or_else(|| class(LAUNCHER))
-        .or_else(|| class(WORKER));
+    let class = class(LAUNCHER).or_else(|| class(WORKER));
+    if queue.is_some() || class.is_some() {
+        let gang = policy.scheduling_policy.get_or_insert_default();
+        gang.queue = gang.queue.take().or(queue);
+        gang.priority_class = gang.priority_class.take().or(class);
+    }
     policy.clean_pod_policy.get_or_insert(CleanPodPolicy::None);
     policy.backoff_limit.get_or_insert(DEFAULT_BACKOFF_LIMIT);
     policy.managed_by = policy.managed_by.filter(|manager| manager != MANAGER);
