@@ -63,7 +63,7 @@ pub struct MPIJobSpec {
     #[schemars(schema_with = "implementations")]
     pub mpi_implementation: Option<String>,
 
-    /// Whether processes also run in the launcher, which is then the first host. Only v2beta1. Default: false.
+    /// If true, processes run in the launcher too, which is then the first host. Only v2beta1. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_launcher_as_worker: Option<bool>,
 
