@@ -3,7 +3,7 @@
 use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::api::{CleanPodPolicy, ConditionType, JobStatus, ReplicaSpecs, RunPolicy};
 
 /// A job that `mpirun` starts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,17 +118,40 @@ impl MPIJob {
     ///
     /// Both versions are one resource, stored as v1, and the API server does not record in which version a job was created. A
     /// job of v2beta1 has the defaults of that version's schema. A later write through v2beta1 adds them to a job of v1 too, so
-    /// the version that applied first is kept in the status.
+    /// the version that applied first is kept in the status. In a status of another operator, the message of Created tells:
+    /// only that of mpi-operator names the namespace.
     pub(crate) fn version(&self) -> Version {
         let stored = self.status.as_ref().and_then(|status| status.version);
         let spec = &self.spec;
         let has_defaults = spec.ssh_auth_mount_path.is_some()
             || spec.mpi_implementation.is_some()
             || spec.run_launcher_as_worker.is_some();
-        stored.unwrap_or(match has_defaults {
+        let is_second = || {
+            self.created_message()
+                .map_or(has_defaults, |message| message.contains('/'))
+        };
+        stored.unwrap_or_else(|| match is_second() {
             true => Version::V2beta1,
             false => Version::V1,
         })
+    }
+
+    /// Returns true if mpi-operator has begun the job.
+    pub(crate) fn is_begun_by_mpi_operator(&self) -> bool {
+        let is_recorded = self
+            .status
+            .as_ref()
+            .is_some_and(|status| status.version.is_some());
+        !is_recorded
+            && self
+                .created_message()
+                .is_some_and(|message| message.contains('/'))
+    }
+
+    fn created_message(&self) -> Option<&str> {
+        let conditions = self.status.iter().flat_map(|status| &status.job.conditions);
+        let mut created = conditions.filter(|condition| condition.type_ == ConditionType::Created.as_str());
+        created.next().map(|condition| &*condition.message)
     }
 
     pub(crate) fn slots(&self) -> i32 {

@@ -172,13 +172,14 @@ impl TrainingJob for MPIJob {
     /// A job that mpi-operator has begun stays its own: the launcher is a pod of a Job, beside which another launcher would
     /// start.
     fn managed_by(&self) -> Option<&str> {
-        let begun = self.status.as_ref().filter(|status| {
-            status.version.is_none() && !status.job.conditions.is_empty() && !status.job.is_finished()
-        });
-        let is_foreign = begun.is_some() && self.version() == Version::V2beta1;
-        is_foreign
-            .then_some(v2beta1::MANAGER)
-            .or(self.spec.managed_by.as_deref())
+        let is_finished = self
+            .status
+            .as_ref()
+            .is_some_and(|status| status.job.is_finished());
+        match self.is_begun_by_mpi_operator() && !is_finished {
+            true => Some(v2beta1::MANAGER),
+            false => self.spec.managed_by.as_deref(),
+        }
     }
 
     fn status(&self) -> Option<&JobStatus> {

@@ -1,7 +1,6 @@
 //! MPIJobs of v2beta1: how they differ from those of v1 in life.
 
 use serde_json::{Value, json};
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job::validate::other_manager;
 use training_job::{Kind, TrainingJob, render, validate};
 use training_job_mpi::MPIJob;
@@ -76,25 +75,20 @@ fn a_job_keeps_the_version_in_which_it_was_first_seen() {
 fn a_job_that_mpi_operator_has_begun_is_left_alone_until_it_has_ended() {
     let mut job = harness("Launcher=1 Worker=2").job;
     assert!(other_manager(&job).is_none());
-    let condition = |type_: &str| JobCondition {
-        type_: type_.to_owned(),
-        status: ConditionStatus::True,
-        reason: String::new(),
-        message: String::new(),
-        last_update_time: None,
-        last_transition_time: None,
+    let condition = |type_: &str, message: &str| json!({"type": type_, "status": "True", "message": message});
+    let with = |job: &mut MPIJob, conditions: Value| {
+        job.status = serde_json::from_value(json!({ "conditions": conditions })).unwrap();
     };
-    let status = job.status.get_or_insert_default();
-    status.job.conditions = vec![condition("Created")];
+    let created = condition("Created", "MPIJob team/job is created.");
+    with(&mut job, json!([created]));
     let (_, manager) = other_manager(&job).unwrap();
     assert_eq!(manager, "kubeflow.org/mpi-operator");
-    job.status
-        .as_mut()
-        .unwrap()
-        .job
-        .conditions
-        .push(condition("Succeeded"));
+    with(&mut job, json!([created, condition("Succeeded", "")]));
     assert!(other_manager(&job).is_none());
+    // The training operator has begun it, and a client has written it through v2beta1.
+    with(&mut job, json!([condition("Created", "MPIJob job is created.")]));
+    assert!(other_manager(&job).is_none());
+    assert_eq!(TrainingJob::framework(&job).controller, "mpijob-controller");
 }
 
 #[test]

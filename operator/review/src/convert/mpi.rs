@@ -74,7 +74,7 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
                 .and_then(|metadata| metadata.text("name"))
                 .map(str::to_owned);
             let Some(spec) = child(job, "spec") else { return };
-            let what = "the mpi-operator connected to workers by SSH; with this operator, mpirun starts their processes \
+            let what = "the mpi-operator connected to workers by SSH; in v1, mpirun starts their processes \
                         with exec through the API server, so images need no sshd and pods get no keys";
             log.note(at, "spec", what);
             mapped::name_roles(spec, &MPI, log);

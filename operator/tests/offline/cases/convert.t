@@ -307,7 +307,7 @@ Features of other operators are named.
   ! convert/cases/foreign.yaml:18:3: spec.elastic: this operator runs no etcd server for elastic training; let paddle.distributed.launch find its peers through PADDLE_MASTER, or remove the field with --lossy
   ! convert/cases/foreign.yaml:19:3: note: spec.worker: moved to spec.paddleReplicaSpecs.Worker
   ! convert/cases/foreign.yaml:20:5: note: spec.worker.template.spec.restartPolicy: set to OnFailure on the role, the paddle-operator's default
-  ! convert/cases/foreign.yaml:26:1: note: spec: the mpi-operator connected to workers by SSH; with this operator, mpirun starts their processes with exec through the API server, so images need no sshd and pods get no keys
+  ! convert/cases/foreign.yaml:26:1: note: spec: the mpi-operator connected to workers by SSH; in v1, mpirun starts their processes with exec through the API server, so images need no sshd and pods get no keys
   ! convert/cases/foreign.yaml:26:1: note: spec.runPolicy.cleanPodPolicy: set to None, the mpi-operator's default
   ! convert/cases/foreign.yaml:26:1: note: spec.runPolicy.backoffLimit: set to 6, the mpi-operator's default
   ! convert/cases/foreign.yaml:26:13: note: apiVersion: changed from kubeflow.org/v2beta1 to kubeflow.org/v1
