@@ -200,8 +200,11 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &s
         };
         let mut job = job.clone();
         // The stored job has the defaults of its definition.
-        if steps[0].job["spec"].is_object() {
-            job["spec"] = steps[0].job["spec"].clone();
+        let stored = steps[0].job["spec"].as_object().into_iter().flatten();
+        if let Some(spec) = job["spec"].as_object_mut() {
+            for (field, value) in stored {
+                spec.entry(field).or_insert_with(|| value.clone());
+            }
         }
         let sections: [fn(&Step) -> &Value; 3] =
             [|step| &step.pods, |step| &step.services, |step| &step.configmaps];

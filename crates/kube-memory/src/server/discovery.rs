@@ -1,5 +1,6 @@
 //! Discovery: `/version`, `/api`, `/apis` and the resources of a version.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use http::Method;
@@ -117,7 +118,7 @@ impl Server {
         Ok(ServerResponse::value(200, &value))
     }
 
-    /// Returns the served versions of each group except the core group, in order.
+    /// Returns the served versions of each group except the core group, those that clients prefer first: v1, v2beta1, v1beta1.
     fn groups(&self) -> BTreeMap<String, Vec<String>> {
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for target in self.store.registry.all() {
@@ -127,6 +128,9 @@ impl Server {
                     versions.push(version.name.clone());
                 }
             }
+        }
+        for versions in groups.values_mut() {
+            versions.sort_by_cached_key(|name| Reverse(kube::core::Version::parse(name).priority()));
         }
         for (group, ..) in REVIEWS {
             groups.insert(group.to_owned(), vec!["v1".to_owned()]);
