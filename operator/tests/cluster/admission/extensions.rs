@@ -26,12 +26,18 @@ const ANNOTATED: [&str; 9] = [
 ];
 
 /// The fields that the Go types lack and that have no annotation, with the reason.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 13] = [
     (
         "managedBy",
         "the copy of a job in another cluster has another manager",
     ),
     ("runPolicy.managedBy", "likewise"),
+    (
+        "sshAuthMountPath",
+        "MPIJob: of v2beta1, which has Go types of its own",
+    ),
+    ("mpiImplementation", "MPIJob: likewise"),
+    ("runLauncherAsWorker", "MPIJob: likewise"),
     (
         "successPolicy",
         "MXJob: runPolicy.successPolicy outranks it, and has an annotation",

@@ -121,7 +121,9 @@ async fn the_granted_permissions_are_those_used() {
     wait(leases, "1ca428e5.training-operator.kubeflow.org", renewed).await;
 
     let user = format!("system:serviceaccount:{namespace}:training-operator");
-    let calls = cluster.audit().into_iter().filter(|c| c.user == user);
+    // The right on Secrets is a component of its own, for MPIJobs of v2beta1.
+    let calls = cluster.audit().into_iter();
+    let calls = calls.filter(|call| call.user == user && call.resource != "secrets");
     let mut used = BTreeSet::new();
     for call in calls {
         assert_ne!(call.code, 403, "{}", call.summary());
