@@ -124,6 +124,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
         ("pytorchjobs", 1),
         ("rolebindings", 1),
         ("roles", 1),
+        ("secrets", 1),
         ("serviceaccounts", 1),
         ("services", 1),
         ("tfjobs", 2),
