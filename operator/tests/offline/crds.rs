@@ -7,7 +7,7 @@ use training_operator_testing::program::{root, run};
 
 /// Client-side `kubectl apply` stores the whole object in an annotation of at most 256 KiB. Also, people should be
 /// able to open the file.
-const MAX_BYTES: usize = 105_000;
+const MAX_BYTES: usize = 130_000;
 
 #[test]
 fn committed_definitions_are_current() {

@@ -381,7 +381,6 @@ Files are written in place if they change, with the ends of their lines. One can
   convert/cases/mpi.yaml:1:1: apiVersion: MPIJob of kubeflow.org/v1alpha1 is no longer served; convert it with: training-operator convert convert/cases/mpi.yaml
   convert/cases/mpi.yaml:14:1: apiVersion: MPIJob of kubeflow.org/v1alpha1 is no longer served; convert it with: training-operator convert convert/cases/mpi.yaml
   convert/cases/mpi.yaml:28:1: apiVersion: MPIJob of kubeflow.org/v1alpha2 is no longer served; convert it with: training-operator convert convert/cases/mpi.yaml
-  convert/cases/mpi.yaml:49:1: apiVersion: MPIJob of kubeflow.org/v2beta1 is a kind of the mpi-operator and is not served here; leave it to the mpi-operator, or convert it with: training-operator convert convert/cases/mpi.yaml (which logs the differences, such as exec instead of SSH)
   convert/cases/xgboost.yaml:1:1: apiVersion: XGBoostJob of xgboostjob.kubeflow.org/v1alpha1 is no longer served; convert it with: training-operator convert convert/cases/xgboost.yaml
   convert/cases/xgboost.yaml:25:1: apiVersion: XGBoostJob of xgboostjob.kubeflow.org/v1 is no longer served; convert it with: training-operator convert convert/cases/xgboost.yaml
   convert/cases/paddle.yaml:1:1: apiVersion: PaddleJob of batch.paddlepaddle.org/v1 is a kind of the paddle-operator and is not served here; convert it with: training-operator convert convert/cases/paddle.yaml
@@ -391,5 +390,5 @@ Files are written in place if they change, with the ends of their lines. One can
   convert/cases/kubedl.yaml:17:1: apiVersion: PyTorchJob of training.kubedl.io/v1alpha1 is a kind of KubeDL and is not served here; convert it with: training-operator convert convert/cases/kubedl.yaml
   convert/cases/kubedl.yaml:36:1: apiVersion: XGBoostJob of training.kubedl.io/v1alpha1 is a kind of KubeDL and is not served here; convert it with: training-operator convert convert/cases/kubedl.yaml
   convert/cases/kubedl.yaml:49:1: apiVersion: MPIJob of training.kubedl.io/v1alpha1 is a kind of KubeDL and is not served here; convert it with: training-operator convert convert/cases/kubedl.yaml
-  1 valid job, 24 errors, 0 warnings
+  2 valid jobs, 23 errors, 0 warnings
   [1]
