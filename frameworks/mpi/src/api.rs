@@ -118,8 +118,8 @@ impl MPIJob {
     ///
     /// Both versions are one resource, stored as v1, and the API server does not record in which version a job was created. A
     /// job of v2beta1 has the defaults of that version's schema. A later write through v2beta1 adds them to a job of v1 too, so
-    /// the version that applied first is kept in the status. In a status of another operator, the message of Created tells:
-    /// only that of mpi-operator names the namespace.
+    /// the version that applied first is kept in the status. A status of mpi-operator differs from one of the training
+    /// operator by the message of Created, which names the namespace.
     pub(crate) fn version(&self) -> Version {
         let stored = self.status.as_ref().and_then(|status| status.version);
         let spec = &self.spec;
