@@ -1,5 +1,7 @@
 //! The courses of runs, each with its figures.
 
+use std::fs::File;
+use std::io::Write;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -10,7 +12,7 @@ use crate::driver::Driver;
 use crate::processes;
 use crate::test_cluster::{SETTLE_TIME, TestCluster};
 use crate::timelines::{Figures, JobTimeline, spread};
-use crate::work::{Contender, Course, Jobs, Work};
+use crate::work::{Contender, Course, Jobs, NODE, Work};
 
 /// Runs the work once by one contender. Returns the figures, and the calls by verb and resource.
 pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> (Figures, Figures) {
@@ -29,6 +31,7 @@ pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> 
         Course::Kinds => kinds(&mut cluster).await,
         Course::Away(time) => away(&cluster, &mut driver, work.jobs, time).await,
         Course::Quota(slots) => quota(&cluster, &mut driver, work.jobs, slots).await,
+        Course::Watched(time) => watched(&cluster, &mut driver, work.jobs, time).await,
         Course::Processes => unreachable!("its pods are not played"),
     }
 }
@@ -168,6 +171,80 @@ async fn quota(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, slots: us
         "next",
         waits.map(|(made, ended)| made.saturating_duration_since(*ended)),
     );
+    (figures, calls)
+}
+
+/// The wait between two lines that a watched pod prints.
+const PRINT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Measures the calls for jobs whose output is read, and the end of other jobs without them and beside them.
+async fn watched(
+    cluster: &TestCluster,
+    driver: &mut Driver,
+    jobs: Jobs,
+    time: Duration,
+) -> (Figures, Figures) {
+    let others = Jobs::new(jobs.count / 10, 5, 1);
+    let ends = async |driver: &mut Driver, name: &str| {
+        driver.submit(others, (0..others.count).map(|n| format!("{name}{n}")));
+        let is_other = |timeline: &JobTimeline| timeline.jobs.stalled_after.is_none();
+        driver
+            .until("the other jobs to succeed", |timelines| {
+                timelines.all(|timeline| !is_other(timeline) || has_succeeded(timeline))
+            })
+            .await;
+        let ended = driver
+            .timelines
+            .jobs
+            .iter()
+            .filter(|(job, _)| job.starts_with(name));
+        let delays =
+            ended.filter_map(|(_, job)| Some(job.succeeded?.saturating_duration_since(job.last_pod_ended?)));
+        let mut figures = Figures::new();
+        spread(&mut figures, &format!("end_{name}"), delays);
+        figures
+    };
+    let mut figures = ends(driver, "alone").await;
+    let logs = cluster.plane.directory().join("logs-of-node");
+    let directory = logs.join(&cluster.namespace);
+    std::fs::create_dir_all(&directory).unwrap();
+    let _node = cluster.plane.answering_node(NODE, "LOGS", &logs).await;
+    let printing = tokio::spawn(async move {
+        for step in 0.. {
+            for n in 0..jobs.count {
+                let line = format!(
+                    "{} stdout F step {step}/100000 loss=0.{n}\n",
+                    jiff::Timestamp::now()
+                );
+                let file = directory.join(format!("j{n}-worker-0.log"));
+                let mut file = File::options().create(true).append(true).open(file).unwrap();
+                file.write_all(line.as_bytes()).unwrap();
+            }
+            sleep(PRINT_INTERVAL).await;
+        }
+    });
+    driver.submit(jobs, names(jobs));
+    driver
+        .until("all watched jobs to run", |timelines| {
+            let mut watched = timelines
+                .jobs
+                .values()
+                .filter(|job| job.jobs.stalled_after.is_some());
+            watched.all(|timeline| timeline.running.is_some())
+        })
+        .await;
+    driver.play(time / 2).await;
+    let mark = cluster.mark();
+    driver.play(time).await;
+    let (calm, _) = cluster.since(&mark, 1);
+    figures.extend(
+        ["cpu", "calls", "status_writes"]
+            .map(|name| (format!("{name}_a_second"), calm[name] / calm["seconds"])),
+    );
+    figures.extend(ends(driver, "beside").await);
+    printing.abort();
+    let (more, calls) = cluster.since(&mark, 1);
+    figures.extend(more);
     (figures, calls)
 }
 

@@ -105,7 +105,12 @@ pub(crate) struct Jobs {
     pub(crate) churn: bool,
     /// Use the layout Compact.
     pub(crate) compact: bool,
+    /// Watch the output, with this limit of silence, on the node [`NODE`].
+    pub(crate) stalled_after: Option<Duration>,
 }
+
+/// The node that serves the output of watched pods.
+pub(crate) const NODE: &str = "answers-logs";
 
 impl Jobs {
     pub(crate) fn new(count: usize, pods: usize, train: u64) -> Self {
@@ -120,6 +125,7 @@ impl Jobs {
             train: Some(Duration::from_secs(train)),
             churn: false,
             compact: false,
+            stalled_after: None,
         }
     }
 
@@ -131,13 +137,20 @@ impl Jobs {
     pub(crate) fn job(&self, name: &str) -> DynamicObject {
         let policy = if self.churn { "ExitCode" } else { "Never" };
         let role = |replicas: usize| {
-            json!({"replicas": replicas, "restartPolicy": policy,
-                   "template": {"spec": {"containers": [{"name": self.kind.container(), "image": "example.com/i"}]}}})
+            let containers = json!([{"name": self.kind.container(), "image": "example.com/i"}]);
+            let mut pod = json!({ "containers": containers });
+            if self.stalled_after.is_some() {
+                pod["nodeName"] = json!(NODE);
+            }
+            json!({"replicas": replicas, "restartPolicy": policy, "template": {"spec": pod}})
         };
         let others = self.kind.others().iter();
         let mut roles: Map<_, _> = others.map(|name| ((*name).to_owned(), role(1))).collect();
         roles.insert("Worker".to_owned(), role(self.workers));
         let mut spec = json!({"runPolicy": {"cleanPodPolicy": "None"}});
+        if let Some(limit) = self.stalled_after {
+            spec["runPolicy"]["progress"] = json!({"stalledAfterSeconds": limit.as_secs()});
+        }
         if self.compact {
             spec["runPolicy"]["layout"] = json!("Compact");
         }
@@ -173,6 +186,8 @@ pub(crate) enum Course {
     Away(Duration),
     /// All jobs are created at once, in a namespace with a quota for the pods of this many.
     Quota(usize),
+    /// All jobs run and print for this time, and the operator reads their output. Other jobs come before and in between.
+    Watched(Duration),
     /// All jobs are created at once, and their pods are processes of this machine.
     Processes,
 }
@@ -344,6 +359,26 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
             ),
             Course::Away(Duration::from_secs(40)),
             busy,
+            &[Ours],
+        )
+    });
+    // A limit of 30 min is an interval of 3 min, so each job is read twice.
+    let (limit, time) = (size(1_800, 150), size(360, 30));
+    let watched = Jobs {
+        train: None,
+        stalled_after: Some(Duration::from_secs(limit as u64)),
+        ..Jobs::new(size(1_000, 50), 3, 0)
+    };
+    all.push(Work {
+        rounds: 1,
+        ..other(
+            "watched",
+            format!(
+                "{} jobs whose output is read, with a limit of {limit} s",
+                watched.count
+            ),
+            Course::Watched(Duration::from_secs(time as u64)),
+            watched,
             &[Ours],
         )
     });
