@@ -26,16 +26,17 @@ fn slow(trial: &Trial) -> std::path::PathBuf {
     trial.file("slow.yaml", &slow)
 }
 
-/// Checks that both ranks have the same model and that each ran in a worker of its own.
+/// Checks that both ranks have the same model and that each ran in a worker of its own. The lines of the launcher begin with
+/// this name.
 #[track_caller]
-fn expect_trained(ended: &Ended) {
+fn expect_trained(ended: &Ended, launcher: &str) {
     ended.expect_code(0);
     for (rank, worker) in [(0, "moons-worker-0"), (1, "moons-worker-1")] {
-        let place = format!("launcher/mpi | rank={rank} of 2 in {worker}");
+        let place = format!("{launcher} | rank={rank} of 2 in {worker}");
         assert!(!ended.all(&[&place]).is_empty(), "{}", ended.transcript());
     }
     let models: Vec<_> = (0..2)
-        .map(|rank| ended.only(&[&format!("launcher/mpi | RESULT rank={rank} of 2 ")]))
+        .map(|rank| ended.only(&[&format!("{launcher} | RESULT rank={rank} of 2 ")]))
         .map(|line| line.split_once("weights=").unwrap().1)
         .collect();
     assert_eq!(models[0], models[1]);
@@ -45,7 +46,7 @@ fn expect_trained(ended: &Ended) {
 fn ranks_train_in_the_workers() {
     let _trial = Trial::new();
     let run = Run::start(train().arg(repository().join("examples/mpi/train.yaml")));
-    expect_trained(&run.end());
+    expect_trained(&run.end(), "launcher/mpi");
 }
 
 /// Workers of v2beta1 run `sshd`, which a local run replaces.
@@ -54,7 +55,7 @@ fn ranks_of_v2beta1_train_in_the_workers() {
     let trial = Trial::new();
     let manifest = fs::read_to_string(repository().join("examples/mpi/train.yaml")).unwrap();
     let run = Run::start(train().arg(trial.file("v2.yaml", &manifest.replace("/v1\n", "/v2beta1\n"))));
-    expect_trained(&run.end());
+    expect_trained(&run.end(), "launcher");
 }
 
 /// Open MPI ends with exit code 0 in this case, but the job must not succeed.
@@ -67,7 +68,7 @@ fn a_killed_worker_restarts_the_job() {
     send(sleeper, Signal::KILL);
     let ended = run.end();
     ended.only(&["moons * Restarting: "]);
-    expect_trained(&ended);
+    expect_trained(&ended, "launcher/mpi");
 }
 
 #[test]
