@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 use serde_json::Value;
@@ -104,10 +105,21 @@ impl Kind {
         declared.chain([SharedEnvironment::OBJECT.kind]).collect()
     }
 
-    /// Returns true if each job of the kind may have objects of this kind. Otherwise only jobs of a
-    /// [variant](Framework::variants) do.
-    pub fn always_declares(&self, object: ObjectKind) -> bool {
-        object == SharedEnvironment::OBJECT.kind || self.framework.declares(object, |_| true)
+    /// Returns true if some jobs of these kinds have objects of this kind, but only those of a [variant](Framework::variants).
+    pub fn only_variants_have<'k>(kinds: impl IntoIterator<Item = &'k Self>, object: ObjectKind) -> bool {
+        let of_all = [
+            ObjectKind::of::<Pod>(),
+            ObjectKind::of::<Service>(),
+            SharedEnvironment::OBJECT.kind,
+        ];
+        let mut in_variants = false;
+        for Self { framework, .. } in kinds {
+            if of_all.contains(&object) || framework.declares(object, |_| true) {
+                return false;
+            }
+            in_variants |= framework.all_objects().contains(&object);
+        }
+        in_variants
     }
 
     pub(crate) fn checks(&self) -> &[Box<dyn AnyCheck>] {

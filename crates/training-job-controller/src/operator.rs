@@ -264,14 +264,7 @@ impl Operator {
 
     /// Returns true if only jobs of a variant have such objects.
     pub(super) fn is_optional(&self, child: ChildKind) -> bool {
-        let gangs = self.context.settings.gang_scheduler.as_ref();
-        match child {
-            ChildKind::Object(object) if gangs.map(GangScheduler::pod_group) != Some(object) => {
-                let mut having = self.kinds.iter().filter(|of| of.kind.objects().contains(&object));
-                having.all(|of| !of.kind.always_declares(object))
-            }
-            _ => false,
-        }
+        Kind::only_variants_have(self.kinds.iter().map(|of| &*of.kind), child.object_kind())
     }
 
     /// Returns the child kinds of all job kinds, without duplicates.

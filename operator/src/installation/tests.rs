@@ -319,6 +319,27 @@ fn an_mpi_operator_is_reported_with_the_definition_that_is_installed() {
 }
 
 #[test]
+fn a_missing_right_is_an_error_unless_only_a_variant_needs_it() {
+    let mut state = healthy_cluster();
+    let mpi = json!(["run", "--enable-scheme=MPIJob"]);
+    state.deployments[0] = deployment("training-operator", "training-operator:1", mpi);
+    for resource in ["services", "secrets"] {
+        state.missing_permissions.push(MissingPermission {
+            account: ("kubeflow".to_owned(), "training-operator".to_owned()),
+            permission: ("list".to_owned(), resource.to_owned()),
+        });
+    }
+    let report = report(&state);
+    let account = "service account kubeflow/training-operator";
+    for line in [
+        "error: lacks permissions: list services;",
+        "note: lacks permissions that only some jobs need: list secrets;",
+    ] {
+        assert!(report.contains(&format!("{account}: {line}")), "{report}");
+    }
+}
+
+#[test]
 fn the_checked_permissions_are_those_of_the_role() {
     let read = |file: &str| {
         let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));

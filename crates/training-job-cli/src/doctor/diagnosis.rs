@@ -295,15 +295,15 @@ impl Findings {
 
     fn permissions(&mut self, state: &ClusterState, kinds: &Kinds) {
         let kinds = expected_kinds(state, kinds);
-        // Objects of a variant only.
         let is_optional = |resource: &str| {
-            let declared = kinds
-                .iter()
-                .flat_map(|kind| kind.objects().into_iter().map(move |object| (kind, object)));
-            let mut having = declared
-                .filter(|(_, object)| object.plural == resource)
-                .peekable();
-            having.peek().is_some() && having.all(|(kind, object)| !kind.always_declares(object))
+            let mut objects = kinds.iter().flat_map(|kind| kind.objects());
+            let object = objects.find(|object| object.plural == resource);
+            object.is_some_and(|object| {
+                training_job::Kind::only_variants_have(
+                    kinds.iter().map(|kind| -> &training_job::Kind { kind }),
+                    object,
+                )
+            })
         };
         let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for missing in &state.missing_permissions {
