@@ -1,7 +1,7 @@
 //! The properties that all jobs of a kind share: names, numbers and roles.
 
 use crate::api::RestartPolicy;
-use crate::api::labels::Keys;
+use crate::api::labels::{Keys, OPERATOR_NAME};
 
 use k8s_openapi::api::core::v1::Container;
 
@@ -151,8 +151,8 @@ impl Framework {
         self
     }
 
-    /// Declares what [`framework`](super::TrainingJob::framework) returns for some jobs of the kind: it may differ in its
-    /// controller, version, restart policy and objects, and in when its roles start. The settings of the kind are those of
+    /// Declares the values that [`framework`](super::TrainingJob::framework) returns for some jobs of the kind. They may differ in
+    /// their controller, version, restart policy and objects, and in when its roles start. The settings of the kind are those of
     /// this framework.
     ///
     /// An operator that may not list the objects that only a variant has runs the other jobs of the kind.
@@ -178,6 +178,13 @@ impl Framework {
     pub fn controllers(&self) -> impl Iterator<Item = &'static str> {
         let variants = self.variants.iter().map(|variant| variant.controller);
         std::iter::once(self.controller).chain(variants)
+    }
+
+    /// Returns the label selector of the objects of the job `name`, whatever its variant.
+    pub fn selector_of(&self, name: &str) -> String {
+        let controllers: Vec<_> = self.controllers().collect();
+        let job_name = self.keys().job_name();
+        format!("{OPERATOR_NAME} in ({}),{job_name}={name}", controllers.join(","))
     }
 
     /// Sets the prefix of the keys of [labels and annotations](Keys), such as `farm.example.com`. Keys that only operators
@@ -387,8 +394,7 @@ impl Framework {
     }
 
     /// Returns true if a role waits until others are ready ([`RoleDefinition::when_ready`]). The status of the jobs then
-    /// has the number of ready replicas.
-    /// Variants do not count.
+    /// has the number of ready replicas. Variants do not count.
     pub fn waits_for_readiness(&self) -> bool {
         let is_ready = |role: &RoleDefinition| role.start_condition == StartCondition::Ready;
         self.roles.iter().any(is_ready)

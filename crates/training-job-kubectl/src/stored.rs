@@ -7,7 +7,6 @@ use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 use training_job::FieldErrors;
 use training_job::api::JobStatus;
-use training_job::api::labels::OPERATOR_NAME;
 use training_job_review::Kind;
 use training_job_review::check::Job;
 
@@ -94,13 +93,7 @@ impl StoredJob {
 
     /// Returns the label selector of the job's objects.
     pub fn selector(&self) -> String {
-        let framework = &self.kind.framework;
-        let job_name = framework.keys().job_name();
-        format!(
-            "{OPERATOR_NAME} in ({}),{job_name}={}",
-            framework.controllers().collect::<Vec<_>>().join(","),
-            self.name()
-        )
+        self.kind.framework.selector_of(self.name())
     }
 }
 

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use training_job::Settings;
 use training_job::api::JobStatus;
-use training_job::api::labels::OPERATOR_NAME;
 use training_job::offline;
 use training_job_client::call_error::{is_unserved, unserved};
 use training_job_client::cluster::{ClusterArgs, run_with_client, with_timeout};
@@ -115,9 +114,7 @@ async fn sides(
             // Fields that the stored job sets are compared as well. An invalid stored job sets none.
             let stored =
                 offline::render(&job.kind, &serde_json::to_value(&stored_job)?, settings).unwrap_or_default();
-            let controllers: Vec<_> = job.kind.framework.controllers().collect();
-            let job_name = job.kind.framework.keys().job_name();
-            let selector = format!("{OPERATOR_NAME} in ({}),{job_name}={name}", controllers.join(","));
+            let selector = job.kind.framework.selector_of(&name);
             // Other kinds are read only if the jobs have such objects, because the user may lack the permission.
             let mut kinds = ["Service", "Pod"]
                 .map(|kind| GroupVersionKind::gvk("", "v1", kind))
