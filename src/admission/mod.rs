@@ -33,6 +33,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_schema::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
+use crate::api::schema::schema;
 use crate::job::rule::{RulePlace, list};
 use crate::job::{Framework, Kind, RoleSource, Rule, TrainingJob};
 
@@ -69,11 +70,7 @@ pub fn definition_of(kind: &Kind) -> Result<CustomResourceDefinition, Definition
         if let Some(role) = framework.scaled_role {
             version.subresources.get_or_insert_default().scale = Some(scale(framework.roles_field, role));
         }
-        let schema = version
-            .schema
-            .as_mut()
-            .and_then(|s| s.open_api_v3_schema.as_mut());
-        if let Some(root) = schema {
+        if let Some(root) = schema(version) {
             add_rules(root, kind).map_err(|mistake| mistake.of(kind))?;
             drop_defaults(root);
             let mut variants = framework.variants.iter();

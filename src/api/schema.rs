@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
-    JSONSchemaPropsOrBool,
+    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionVersion, JSON,
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{CustomResource, CustomResourceExt};
@@ -111,6 +111,11 @@ fn lean_value<T: JsonSchema>() -> Value {
     value
 }
 
+/// Returns the schema of a version of a definition, to change it.
+pub fn schema(version: &mut CustomResourceDefinitionVersion) -> Option<&mut JSONSchemaProps> {
+    version.schema.as_mut()?.open_api_v3_schema.as_mut()
+}
+
 /// Returns the schema of an object's metadata. Definitions leave it to the API server.
 pub(crate) fn object_meta() -> &'static kube_schema::Schema {
     static SCHEMA: LazyLock<kube_schema::Schema> = LazyLock::new(built_in::<ObjectMeta>);
@@ -159,11 +164,7 @@ pub fn tidy_definition(
                 .into_iter()
                 .filter(|column| !has_age || column.name != "Age"),
         );
-        let schema = version
-            .schema
-            .as_mut()
-            .and_then(|s| s.open_api_v3_schema.as_mut());
-        if let Some(schema) = schema {
+        if let Some(schema) = schema(version) {
             schema.title = None;
             // An object from a Go client may lack the spec, which validation reports.
             schema.required = None;
@@ -280,11 +281,7 @@ fn tidy(schema: &mut JSONSchemaProps) {
 /// roles.
 pub fn without_default_replicas(definition: &mut CustomResourceDefinition, field: &str, description: &str) {
     for version in &mut definition.spec.versions {
-        let schema = version
-            .schema
-            .as_mut()
-            .and_then(|s| s.open_api_v3_schema.as_mut());
-        let spec = schema.and_then(|s| s.properties.as_mut()?.get_mut("spec"));
+        let spec = schema(version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
         let specs = spec.and_then(|s| s.properties.as_mut()?.get_mut(field));
         let entry = specs.and_then(|s| s.additional_properties.as_mut());
         if let Some(JSONSchemaPropsOrBool::Schema(entry)) = entry

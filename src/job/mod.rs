@@ -133,7 +133,7 @@ pub trait TrainingJob:
     /// The names, numbers and roles of all jobs of the kind.
     const FRAMEWORK: Framework;
 
-    /// Returns what this job declares, for a kind whose jobs come from several controllers: [`FRAMEWORK`](Self::FRAMEWORK), or
+    /// Returns the declarations that apply to this job, for a kind whose jobs come from several controllers: [`FRAMEWORK`](Self::FRAMEWORK), or
     /// one of its [variants](Framework::variants). Default: `FRAMEWORK`.
     ///
     /// Called on stored jobs, valid or not. It must not change while the job exists, because the controller and the roles

@@ -1,11 +1,11 @@
 //! The custom resource definition of both versions.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSON, JSONSchemaProps,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSON, JSONSchemaProps,
 };
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
-use training_job::api::schema::{strip_descriptions, tidy_definition, without_default_replicas};
+use training_job::api::schema::{schema, strip_descriptions, tidy_definition, without_default_replicas};
 
 use crate::api::{CREATION_POLICIES, IMPLEMENTATIONS, MPIJob};
 use crate::v2beta1::{MANAGER, ROOT_KEYS};
@@ -17,30 +17,23 @@ pub(crate) fn of_both_versions(roles_field: &str) -> CustomResourceDefinition {
     // The two roles have different defaults, and the map has one schema for both.
     let replicas = "The number of replicas. Default: 1 for the Launcher; for the Worker 0, and 1 in v2beta1. A role with 0 replicas is absent.";
     without_default_replicas(&mut definition, roles_field, replicas);
-    for version in &mut definition.spec.versions {
-        let schema = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut());
-        let managers = schema.and_then(|schema| field(schema, &["spec", "runPolicy", "managedBy"]));
-        if let Some(values) = managers.and_then(|managers| managers.enum_.as_mut()) {
-            values.push(JSON(MANAGER.into()));
-        }
+    let Some(v1) = definition.spec.versions.first_mut() else {
+        return definition;
+    };
+    let managers = schema(v1).and_then(|schema| field(schema, &["spec", "runPolicy", "managedBy"]));
+    if let Some(values) = managers.and_then(|managers| managers.enum_.as_mut()) {
+        values.push(JSON(MANAGER.into()));
     }
-    let second = definition.spec.versions.first().cloned().map(|mut version| {
-        version.name = "v2beta1".to_owned();
-        version.storage = false;
-        if let Some(schema) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
-            strip_descriptions(schema);
-            set_defaults(schema);
-        }
-        version
-    });
-    definition.spec.versions.extend(second);
+    let mut v2beta1 = CustomResourceDefinitionVersion {
+        name: "v2beta1".to_owned(),
+        storage: false,
+        ..v1.clone()
+    };
+    if let Some(schema) = schema(&mut v2beta1) {
+        strip_descriptions(schema);
+        set_defaults(schema);
+    }
+    definition.spec.versions.push(v2beta1);
     definition
 }
 

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSON, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
-use training_job::api::schema::{strip_descriptions, tidy_definition};
+use training_job::api::schema::{schema, strip_descriptions, tidy_definition};
 
 use crate::{Compatibility, MXJob};
 
@@ -73,8 +73,4 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         }
     }
     version
-}
-
-fn schema(version: &mut CustomResourceDefinitionVersion) -> Option<&mut JSONSchemaProps> {
-    version.schema.as_mut()?.open_api_v3_schema.as_mut()
 }
