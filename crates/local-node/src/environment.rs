@@ -194,7 +194,7 @@ impl Environment {
         }
     }
 
-    /// Returns what the container does in place of its command, if anything.
+    /// Returns the replacement of the container's command, if it has one.
     pub(super) fn replaced(&self) -> Option<&Replaced> {
         self.replaced.as_ref()
     }

@@ -69,8 +69,8 @@ pub struct MPIJobSpec {
 
     /// The time at which the launcher's pod is created. `WaitForWorkersReady`: when all workers run (v2beta1: are
     /// ready). `AtStartup`: together with the workers, as under the Go operators; `mpirun` may then start before the workers
-    /// run. Default in v2beta1: `AtStartup`. Default in v1: `AtStartup` if a template names a scheduler of its own or joins a group of pods, because such schedulers wait
-    /// for all pods of a job; otherwise `WaitForWorkersReady`.
+    /// run. Default in v2beta1: `AtStartup`. Default in v1: `AtStartup` if a template names a scheduler of its own or joins a
+    /// group of pods, because such schedulers wait for all pods of a job; otherwise `WaitForWorkersReady`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "creation_policies")]
     pub launcher_creation_policy: Option<String>,
@@ -121,37 +121,40 @@ impl MPIJob {
     /// the version that applied first is kept in the status. A status of mpi-operator differs from one of the training
     /// operator by the message of Created, which names the namespace.
     pub(crate) fn version(&self) -> Version {
-        let stored = self.status.as_ref().and_then(|status| status.version);
         let spec = &self.spec;
         let has_defaults = spec.ssh_auth_mount_path.is_some()
             || spec.mpi_implementation.is_some()
             || spec.run_launcher_as_worker.is_some();
-        let is_second = || {
-            self.created_message()
-                .map_or(has_defaults, |message| message.contains('/'))
-        };
-        stored.unwrap_or_else(|| match is_second() {
+        let by_content = match has_defaults {
             true => Version::V2beta1,
             false => Version::V1,
-        })
+        };
+        self.recorded_version()
+            .or_else(|| self.version_of_another_operator())
+            .unwrap_or(by_content)
     }
 
     /// Returns true if mpi-operator has begun the job.
     pub(crate) fn is_begun_by_mpi_operator(&self) -> bool {
-        let is_recorded = self
-            .status
-            .as_ref()
-            .is_some_and(|status| status.version.is_some());
-        !is_recorded
-            && self
-                .created_message()
-                .is_some_and(|message| message.contains('/'))
+        self.recorded_version().is_none() && self.version_of_another_operator() == Some(Version::V2beta1)
     }
 
-    fn created_message(&self) -> Option<&str> {
-        let conditions = self.status.iter().flat_map(|status| &status.job.conditions);
-        let mut created = conditions.filter(|condition| condition.type_ == ConditionType::Created.as_str());
-        created.next().map(|condition| &*condition.message)
+    pub(crate) fn is_finished(&self) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|status| status.job.is_finished())
+    }
+
+    fn recorded_version(&self) -> Option<Version> {
+        self.status.as_ref()?.version
+    }
+
+    fn version_of_another_operator(&self) -> Option<Version> {
+        let mut conditions = self.status.iter().flat_map(|status| &status.job.conditions);
+        let created = conditions.find(|condition| condition.type_ == ConditionType::Created.as_str())?;
+        Some(match created.message.contains('/') {
+            true => Version::V2beta1,
+            false => Version::V1,
+        })
     }
 
     pub(crate) fn slots(&self) -> i32 {

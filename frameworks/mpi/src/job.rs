@@ -43,11 +43,7 @@ impl MPIJob {
     /// Returns true if the job has ended or is suspended. The launcher then starts no more processes.
     fn is_over(&self) -> bool {
         let is_suspended = self.spec.run_policy.as_ref().and_then(|policy| policy.suspend);
-        is_suspended == Some(true)
-            || self
-                .status
-                .as_ref()
-                .is_some_and(|status| status.job.is_finished())
+        is_suspended == Some(true) || self.is_finished()
     }
 
     fn own_clean_up(&self) -> Option<CleanPodPolicy> {
@@ -172,11 +168,7 @@ impl TrainingJob for MPIJob {
     /// A job that mpi-operator has begun stays its own: the launcher is a pod of a Job, beside which another launcher would
     /// start.
     fn managed_by(&self) -> Option<&str> {
-        let is_finished = self
-            .status
-            .as_ref()
-            .is_some_and(|status| status.job.is_finished());
-        match self.is_begun_by_mpi_operator() && !is_finished {
+        match self.is_begun_by_mpi_operator() && !self.is_finished() {
             true => Some(v2beta1::MANAGER),
             false => self.spec.managed_by.as_deref(),
         }

@@ -29,7 +29,7 @@ pub(crate) fn pair(random: &[u8]) -> Value {
     // The number has 521 bits. Without the highest one it is less than the order of the curve.
     number[0] = 0;
     let Some((private, public)) = encoded(&number) else {
-        // Only zero is no key.
+        // The number zero is not a valid key.
         return Value::Null;
     };
     json!({"data": {PRIVATE: ByteString(private.into_bytes()), PUBLIC: ByteString(public.into_bytes())}})

@@ -6,15 +6,14 @@ use crate::environment::{DELIVERY, OWN_DELIVERY};
 use crate::objects::SHELL;
 use crate::v2beta1::ROLE_VARIABLE;
 
-/// The variables that name the remote shell. `mpirun` starts processes in other pods with it.
-const SHELLS: [&str; 3] = [
+/// The variables that name the remote shell: those of Open MPI 4 and 5, Intel MPI and MPICH. `mpirun` starts processes in
+/// other pods with it.
+const SHELLS: [&str; 4] = [
     "OMPI_MCA_plm_rsh_agent",
     "PRTE_MCA_plm_ssh_agent",
     "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+    "HYDRA_LAUNCHER_EXEC",
 ];
-
-/// The variables that name the remote shell of MPICH. Its kind must be one that takes a program.
-const HYDRA_SHELLS: [&str; 1] = ["HYDRA_LAUNCHER_EXEC"];
 
 /// The variables with arguments for `ssh`.
 const SSH_ARGUMENTS: [&str; 4] = [
@@ -38,28 +37,21 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     }
     let temporary = pod.temporary.display().to_string();
     environment.set("TMPDIR", temporary, "a directory of the pod's own");
+    let uses_ssh = environment.in_pod(ROLE_VARIABLE) == Some("launcher");
+    let why = match uses_ssh {
+        true => "there is no sshd; the node runs commands in other pods",
+        false => "there is no kubectl exec; the node runs commands in other pods",
+    };
     for name in SHELLS {
         let shell = environment.in_pod(name).unwrap_or_default();
-        if shell.ends_with(SHELL) {
+        if uses_ssh || shell.ends_with(SHELL) {
             let exec = pod.exec.display().to_string();
-            environment.set(
-                name,
-                exec,
-                "there is no kubectl exec; the node runs commands in other pods",
-            );
+            environment.set(name, exec, why);
         }
     }
-    if environment.in_pod(ROLE_VARIABLE) == Some("launcher") {
+    if uses_ssh {
         for arguments in SSH_ARGUMENTS {
             environment.remove(arguments, "the shell of the node is not ssh");
-        }
-        for name in [&SHELLS[..], &HYDRA_SHELLS[..]].concat() {
-            let exec = pod.exec.display().to_string();
-            environment.set(
-                name,
-                exec,
-                "there is no sshd; the node runs commands in other pods",
-            );
         }
     }
     let is_open_mpi = SHELLS[..2].iter().any(|name| environment.get(name).is_some());

@@ -40,6 +40,9 @@ pub(crate) const DEFAULT_BACKOFF_LIMIT: i32 = 6;
 /// The annotation with which users of Volcano name a queue.
 const QUEUE_ANNOTATION: &str = "scheduling.volcano.sh/queue-name";
 
+/// The restart policies of mpi-operator.
+const RESTART_POLICIES: [&str; 2] = ["Never", "OnFailure"];
+
 const KEYS_VOLUME: &str = "ssh-auth";
 /// The variable by which programs in images distinguish launcher and workers.
 pub(crate) const ROLE_VARIABLE: &str = "K_MPI_JOB_ROLE";
@@ -308,12 +311,12 @@ pub(crate) fn validate(job: &MPIJob, topology: &Topology<'_>, errors: &mut Field
     {
         errors.unknown_word("spec.mpiImplementation", implementation, &IMPLEMENTATIONS);
     }
-    let policies = [RestartPolicy::Never, RestartPolicy::OnFailure].map(|policy| policy.as_str().to_owned());
     for (role, spec) in &job.spec.mpi_replica_specs {
         let policy = spec.as_ref().and_then(|spec| spec.restart_policy.as_ref());
-        if let Some(policy) = policy.filter(|policy| !policies.iter().any(|known| known == policy.as_str())) {
+        let policy = policy.map_or(RESTART_POLICIES[0], RestartPolicy::as_str);
+        if !RESTART_POLICIES.contains(&policy) {
             let field = format!("spec.mpiReplicaSpecs.{role}.restartPolicy");
-            errors.unknown_word(field, policy.as_str(), &[&*policies[0], &*policies[1]]);
+            errors.unknown_word(field, policy, &RESTART_POLICIES);
         }
     }
     // The names of the pods are host names.

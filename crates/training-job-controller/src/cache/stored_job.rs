@@ -254,7 +254,7 @@ impl StoredJob {
         }
     }
 
-    /// Returns what the job declares; for an unreadable one what its kind does.
+    /// Returns the declarations that apply to the job. An unreadable job has those of its kind.
     pub(crate) fn framework(&self) -> &Framework {
         match self {
             Self::Job { job, .. } => job.framework(),

@@ -19,8 +19,8 @@ mpi2-gang-volcano* | pods.*.annotations.volcano.sh/task-spec | a task of Volcano
 mpi2-gang-volcano-defaults | pods.*launcher.spec.priority | the API server makes a priority of its class
 mpi2-intel | pods.*.readinessProbe. | the API server fills in the numbers of a probe
 mpi2-invalid | refused | it has two launchers, and a policy that v2beta1 does not have
-mpi2-labels-clash | pods.other | a pod of nobody is not a worker
-mpi2-labels-clash | configmaps.job-config.data.discover_hosts.sh | a pod of nobody is not a worker
+mpi2-labels-clash | pods.other | a pod that the job does not control is not a worker
+mpi2-labels-clash | configmaps.job-config.data.discover_hosts.sh | a pod that the job does not control is not a worker
 mpi2-managed-by | pods. | the recording is of another job, because the manager of this one is unknown
 mpi2-managed-by | services. | the recording is of another job, because the manager of this one is unknown
 mpi2-managed-by | configmaps. | the recording is of another job, because the manager of this one is unknown
