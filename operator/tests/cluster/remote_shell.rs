@@ -90,11 +90,7 @@ impl Launcher {
         let installed = run(&["remote-shell", "install", directory.to_str().unwrap()]);
         assert_eq!(installed.code, Some(0), "{}", installed.stderr);
         let kubeconfig = plane
-            .kubeconfig_for_service_account(&namespace, "job-launcher")
-            .await;
-        let client = plane.client_of(&kubeconfig).await;
-        plane
-            .wait_until_allowed(&client, &namespace, "list", "pods")
+            .kubeconfig_once_allowed(&namespace, "job-launcher", "list", "pods")
             .await;
         let launcher = Self {
             cluster,

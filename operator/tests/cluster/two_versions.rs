@@ -104,11 +104,7 @@ async fn without_the_right_on_secrets_only_jobs_of_v2beta1_wait() {
             .success();
     }
     let kubeconfig = cluster
-        .kubeconfig_for_service_account(&namespace, "operator")
-        .await;
-    let client = cluster.client_of(&kubeconfig).await;
-    cluster
-        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .kubeconfig_once_allowed(&namespace, "operator", "create", "pods")
         .await;
     let stage = Stage::within(&cluster, &namespace, &kubeconfig).await;
     let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);

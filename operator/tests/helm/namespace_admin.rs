@@ -41,15 +41,9 @@ async fn an_admin_of_a_namespace_installs_the_chart_there() {
             let arguments = [arguments, &["--namespace", &namespace]].concat();
             cluster.plane.kubectl(&arguments).await.success();
         }
-        let kubeconfig = cluster
-            .plane
-            .kubeconfig_for_service_account(&namespace, "alice")
-            .await;
-        let client = cluster.plane.client_of(&kubeconfig).await;
-        let mxjobs = ("create", "mxjobs.kubeflow.org");
         cluster
             .plane
-            .wait_until_allowed(&client, &namespace, mxjobs.0, mxjobs.1)
+            .kubeconfig_once_allowed(&namespace, "alice", "create", "mxjobs.kubeflow.org")
             .await;
 
         let (chart, watched) = (chart(), format!("watchNamespace={namespace}"));

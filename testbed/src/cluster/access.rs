@@ -57,6 +57,21 @@ impl ControlPlane {
         self.write_kubeconfig(&kubeconfig(&current_cluster(&admin), name, &token, namespace))
     }
 
+    /// Like [`kubeconfig_for_service_account`](Self::kubeconfig_for_service_account), once the account has a permission:
+    /// [`wait_until_allowed`](Self::wait_until_allowed).
+    pub async fn kubeconfig_once_allowed(
+        &self,
+        namespace: &str,
+        name: &str,
+        verb: &str,
+        resource: &str,
+    ) -> PathBuf {
+        let kubeconfig = self.kubeconfig_for_service_account(namespace, name).await;
+        let client = self.client_of(&kubeconfig).await;
+        self.wait_until_allowed(&client, namespace, verb, resource).await;
+        kubeconfig
+    }
+
     /// Returns a new client of the administrator. A client is bound to the runtime, and thereby to the test, that
     /// created it.
     pub fn client(&self) -> Client {

@@ -22,11 +22,7 @@ pub(crate) async fn stage(name: &str) -> Stage<'static> {
     cluster.install_crds().await;
     let namespace = namespace_with_account(cluster, name).await;
     let kubeconfig = cluster
-        .kubeconfig_for_service_account(&namespace, "operator")
-        .await;
-    let client = cluster.client_of(&kubeconfig).await;
-    cluster
-        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .kubeconfig_once_allowed(&namespace, "operator", "create", "pods")
         .await;
     Stage::within(cluster, &namespace, &kubeconfig).await
 }

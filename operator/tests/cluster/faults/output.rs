@@ -22,11 +22,7 @@ async fn a_hanging_job_is_found_once_its_output_may_be_read() {
     cluster.install_crds().await;
     let namespace = namespace_with_account(cluster, "output").await;
     let kubeconfig = cluster
-        .kubeconfig_for_service_account(&namespace, "operator")
-        .await;
-    let client = cluster.client_of(&kubeconfig).await;
-    cluster
-        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .kubeconfig_once_allowed(&namespace, "operator", "create", "pods")
         .await;
     let logs = cluster.directory().join("logs-of-node");
     let log = logs.join(&namespace).join("hangs-worker-0.log");

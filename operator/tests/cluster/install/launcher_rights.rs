@@ -48,10 +48,8 @@ impl Tenant<'_> {
             }),
         ];
         create(cluster, &namespace, &objects).await;
-        let kubeconfig = cluster.kubeconfig_for_service_account(&namespace, "tenant").await;
-        let client = cluster.client_of(&kubeconfig).await;
-        cluster
-            .wait_until_allowed(&client, &namespace, "create", "mpijobs.kubeflow.org")
+        let kubeconfig = cluster
+            .kubeconfig_once_allowed(&namespace, "tenant", "create", "mpijobs.kubeflow.org")
             .await;
         Tenant {
             cluster,

@@ -47,10 +47,8 @@ async fn an_admin_of_a_namespace_installs_the_operator_there() {
             }),
         ];
         create(cluster, &namespace, &alice).await;
-        let kubeconfig = cluster.kubeconfig_for_service_account(&namespace, "alice").await;
-        let client = cluster.client_of(&kubeconfig).await;
         cluster
-            .wait_until_allowed(&client, &namespace, "create", "mxjobs.kubeflow.org")
+            .kubeconfig_once_allowed(&namespace, "alice", "create", "mxjobs.kubeflow.org")
             .await;
 
         let directory = kustomization(cluster, "namespaced", components, &namespace);
