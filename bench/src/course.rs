@@ -174,6 +174,10 @@ async fn quota(cluster: &TestCluster, driver: &mut Driver, jobs: Jobs, slots: us
     (figures, calls)
 }
 
+fn is_watched(timeline: &JobTimeline) -> bool {
+    timeline.jobs.stalled_after.is_some()
+}
+
 /// The wait between two lines that a watched pod prints.
 const PRINT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -187,10 +191,9 @@ async fn watched(
     let others = Jobs::new(jobs.count / 10, 5, 1);
     let ends = async |driver: &mut Driver, name: &str| {
         driver.submit(others, (0..others.count).map(|n| format!("{name}{n}")));
-        let is_other = |timeline: &JobTimeline| timeline.jobs.stalled_after.is_none();
         driver
             .until("the other jobs to succeed", |timelines| {
-                timelines.all(|timeline| !is_other(timeline) || has_succeeded(timeline))
+                timelines.all(|timeline| is_watched(timeline) || has_succeeded(timeline))
             })
             .await;
         let ended = driver
@@ -226,11 +229,7 @@ async fn watched(
     driver.submit(jobs, names(jobs));
     driver
         .until("all watched jobs to run", |timelines| {
-            let mut watched = timelines
-                .jobs
-                .values()
-                .filter(|job| job.jobs.stalled_after.is_some());
-            watched.all(|timeline| timeline.running.is_some())
+            timelines.all(|timeline| !is_watched(timeline) || timeline.running.is_some())
         })
         .await;
     driver.play(time / 2).await;

@@ -185,9 +185,7 @@ fn wrong(
         .collect();
     // The next step ends the cause of an event, so an operator on a busy machine would never observe it.
     let is_last = n + 1 == golden.steps.len();
-    let (mut missing, mut more) = super::here::events(golden, events);
-    // Comes after a minute without a scheduler, and so only on a busy machine.
-    more.retain(|line| !line.contains(" PodGroupWaits "));
+    let (mut missing, more) = super::here::events(golden, events);
     missing.retain(|line| golden.steps[n].events.contains(line) && !here.missing.contains(line));
     // An event that the Go operator sent without a reason may come later from ours.
     let is_defect = |line: &String| {
