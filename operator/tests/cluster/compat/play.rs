@@ -137,6 +137,9 @@ impl Play {
                 noted.insert(key.to_owned(), value.clone());
             }
         }
+        if let Some(message) = in_order_of_fields(&answer.body) {
+            noted.insert("message".to_owned(), message.into());
+        }
         if !answer.warnings.is_empty() {
             noted.insert("warnings".to_owned(), answer.warnings.clone().into());
         }
@@ -383,4 +386,24 @@ impl Play {
         }
         Ok(())
     }
+}
+
+/// Returns the message of a rejection with several causes, in the order of their fields; those without a field are
+/// last. The API server checks the fields of a map in random order.
+fn in_order_of_fields(status: &Value) -> Option<String> {
+    let causes = status["details"]["causes"].as_array()?;
+    let message = status["message"].as_str()?;
+    let (start, _) = message
+        .split_once(": [")
+        .filter(|_| message.ends_with(']') && causes.len() > 1)?;
+    let mut causes: Vec<_> = causes
+        .iter()
+        .filter_map(|cause| Some((cause["field"].as_str()?, cause["message"].as_str()?)))
+        .collect();
+    causes.sort_by_key(|(field, _)| (*field == "<nil>", *field));
+    let causes: Vec<_> = causes
+        .iter()
+        .map(|(field, message)| format!("{field}: {message}"))
+        .collect();
+    Some(format!("{start}: [{}]", causes.join(", ")))
 }
