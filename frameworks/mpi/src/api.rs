@@ -88,6 +88,10 @@ pub struct MPIJobStatus {
     pub job: JobStatus,
 }
 
+/// The annotation with the name of the launcher's pod in a job that is taken over from mpi-operator, whose Job of Kubernetes
+/// has given the pod a random name. `manifests/takeover/mpi/mpi-operator.sh` sets it.
+const LAUNCHER_POD: &str = "training.kubeflow.org/launcher-pod";
+
 pub(crate) const CREATION_POLICIES: [&str; 2] = ["AtStartup", "WaitForWorkersReady"];
 
 /// The values of `mpiImplementation`. The first is the default.
@@ -134,9 +138,20 @@ impl MPIJob {
             .unwrap_or(by_content)
     }
 
-    /// Returns true if mpi-operator has begun the job.
-    pub(crate) fn is_begun_by_mpi_operator(&self) -> bool {
-        self.recorded_version().is_none() && self.version_of_another_operator() == Some(Version::V2beta1)
+    /// Returns true if mpi-operator has begun the job, and its launcher still belongs to a Job of Kubernetes.
+    pub(crate) fn is_run_by_mpi_operator(&self) -> bool {
+        self.recorded_version().is_none()
+            && self.version_of_another_operator() == Some(Version::V2beta1)
+            && self.named_launcher().is_none()
+    }
+
+    /// Returns the name of the launcher's pod if it is another than usual.
+    pub(crate) fn named_launcher(&self) -> Option<&str> {
+        self.metadata
+            .annotations
+            .as_ref()?
+            .get(LAUNCHER_POD)
+            .map(String::as_str)
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -165,10 +165,10 @@ impl TrainingJob for MPIJob {
         }
     }
 
-    /// A job that mpi-operator has begun stays its own: the launcher is a pod of a Job, beside which another launcher would
-    /// start.
+    /// A job that mpi-operator has begun stays its own while the launcher is a pod of a Job, beside which another launcher
+    /// would start.
     fn managed_by(&self) -> Option<&str> {
-        match self.is_begun_by_mpi_operator() && !self.is_finished() {
+        match self.is_run_by_mpi_operator() && !self.is_finished() {
             true => Some(v2beta1::MANAGER),
             false => self.spec.managed_by.as_deref(),
         }
@@ -333,8 +333,11 @@ impl TrainingJob for MPIJob {
 
     fn replica_names(&self, role: &Role<'_>) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
+        let named = self
+            .named_launcher()
+            .filter(|_| self.version() == Version::V2beta1);
         match role.name() {
-            LAUNCHER => ReplicaNames::Single(format!("{job}-{}", role.slug)),
+            LAUNCHER => ReplicaNames::Single(named.map_or_else(|| objects::launcher(job), str::to_owned)),
             _ => role.names.clone(),
         }
     }

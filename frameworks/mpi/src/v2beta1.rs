@@ -135,7 +135,10 @@ pub(crate) fn variables(job: &MPIJob, replica: &Replica<'_>) -> Vec<EnvVar> {
 /// a command runs `sshd`.
 pub(crate) fn customize(job: &MPIJob, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
     let is_launcher = replica.role.name() == LAUNCHER;
-    pod.hostname = Some(replica.pod_name());
+    pod.hostname = Some(match is_launcher {
+        true => objects::launcher(topology.job),
+        false => replica.pod_name(),
+    });
     pod.subdomain = Some(topology.job.to_owned());
     if pod.host_network == Some(true) {
         pod.dns_policy = Some("ClusterFirstWithHostNet".to_owned());

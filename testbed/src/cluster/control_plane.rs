@@ -174,7 +174,7 @@ impl ControlPlane {
         let Some(own) = &self.own else { return };
         let mut manager = own.manager.lock();
         *manager = None;
-        let program = servers::controller_manager(&own.layout, &self.user(MANAGER));
+        let program = servers::controller_manager(&own.layout, &self.user(MANAGER), &own.options.controllers);
         *manager = Some(
             program
                 .start(&self.directory)

@@ -23,6 +23,8 @@ pub struct Options {
     pub audit: Option<Audit>,
     /// Additional flags for the API server.
     pub api_server_flags: Vec<String>,
+    /// Additional controllers of the controller manager, such as `job-controller`.
+    pub controllers: Vec<String>,
 }
 
 /// A server that may be down.

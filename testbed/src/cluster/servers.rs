@@ -74,10 +74,17 @@ pub(super) fn api_server(
         .args(["--audit-log-mode=blocking", "--audit-log-maxsize=100000"])
 }
 
-pub(super) fn controller_manager(layout: &Layout, kubeconfig: &Path) -> Program {
+pub(super) fn controller_manager(layout: &Layout, kubeconfig: &Path, more: &[String]) -> Program {
+    let usual = [
+        "clusterrole-aggregation",
+        "garbagecollector",
+        "namespace",
+        "resourcequota",
+    ];
+    let controllers: Vec<_> = usual.into_iter().chain(more.iter().map(String::as_str)).collect();
     Program::new(layout.binaries.path("kube-controller-manager"))
         .args([format!("--kubeconfig={}", kubeconfig.display())])
-        .args(["--controllers=clusterrole-aggregation,garbagecollector,namespace,resourcequota"])
+        .args([format!("--controllers={}", controllers.join(","))])
         .args(["--leader-elect=false", "--secure-port=0"])
 }
 

@@ -1,8 +1,9 @@
-//! Jobs move from the Go operator to ours and back, from the stand-alone operator to ours, and from one release to
-//! another, at every stage of their lives.
+//! Jobs move from the Go operator to ours and back, from the stand-alone operator to ours, from mpi-operator to ours and
+//! back, and from one release to another, at every stage of their lives.
 
 mod jobs;
 mod migrate;
+mod mpi_operator;
 mod others;
 mod stages;
 mod standalone;

@@ -25,6 +25,7 @@ pub(crate) async fn cluster() -> ControlPlane {
     let options = Options {
         audit: Some(Audit::All),
         api_server_flags: vec![flag.to_owned()],
+        ..Options::default()
     };
     let cluster = ControlPlane::start(options).await;
     cluster.install_crds().await;
