@@ -68,7 +68,7 @@ pub struct Args {
 }
 
 /// The arguments that `new` and `local run` have in common.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct JobArgs {
     /// The number of workers [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
@@ -76,6 +76,9 @@ pub struct JobArgs {
     /// The name of the job [default: train]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// The version of the kind's API, if it has several [default: the first one]
+    #[arg(long, value_name = "VERSION")]
+    pub api_version: Option<String>,
 }
 
 /// The default number of workers.
@@ -148,7 +151,12 @@ pub fn text(
         let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         Failure::new(kind, format!("unknown kind; use one of {}", known.join(", ")))
     })?;
-    let first = FirstJob { job, image, command };
+    let first = FirstJob {
+        job,
+        api_version: api_version(kind, job.api_version.as_deref())?,
+        image,
+        command,
+    };
     let (job, warnings) = manifest(kind, &first, set).map_err(|errors| Failure::new(kind.name(), errors))?;
     let text = write::documents(&[job]).map_err(|error| Failure::new("output", error))?;
     Ok((text, warnings))
@@ -157,8 +165,32 @@ pub fn text(
 /// The values of a job that its author gives.
 struct FirstJob<'a> {
     job: &'a JobArgs,
+    api_version: String,
     image: &'a str,
     command: &'a [String],
+}
+
+/// Returns the API version of a job for which `version` is requested.
+///
+/// # Errors
+/// The kind does not have the version.
+fn api_version(kind: &Kind, version: Option<&str>) -> Result<String, Failure> {
+    let stored = &kind.resource.api_version;
+    let Some(version) = version else {
+        return Ok(stored.clone());
+    };
+    let (group, own) = stored.split_once('/').unwrap_or(("", stored));
+    let variants = kind.framework.variants.iter();
+    let mut known = vec![own];
+    known.extend(variants.filter_map(|variant| variant.version));
+    if !known.contains(&version) {
+        let problem = format!(
+            "the kind has no version {version}; use one of {}",
+            known.join(", ")
+        );
+        return Err(Failure::new(kind.name(), problem));
+    }
+    Ok(format!("{group}/{version}"))
 }
 
 /// Returns the manifest and its warnings. The roles do not depend on `set`: they are those that the kind must have, or
@@ -287,7 +319,7 @@ fn job(
         }
     }
     json!({
-        "apiVersion": kind.resource.api_version,
+        "apiVersion": first.api_version,
         "kind": kind.name(),
         "metadata": {"name": first.job.name.as_deref().unwrap_or(NAME)},
         "spec": spec,

@@ -133,10 +133,7 @@ fn the_order_of_steps_and_the_answers_to_failures_are_explained() {
 #[test]
 fn a_first_job_has_the_fields_of_the_kind() {
     let kinds = Kinds::default().kind::<StepJob>();
-    let first = JobArgs {
-        workers: None,
-        name: None,
-    };
+    let first = JobArgs::default();
     let command = ["run.sh".to_owned()];
     let (text, _) = new_job::text(&kinds, "StepJob", &first, "batch:1", &command, &[]).unwrap();
     insta::assert_snapshot!(text, @r#"

@@ -51,7 +51,7 @@ async fn a_stopped_process() {
     assert_eq!(failure["reason"], "Stalled", "{status:#}");
     let (_, again) = stage.prints("stopped-worker-0", "step", Some(&worker)).await;
     times::record("small job: worker stopped -> trains again", stopped, again);
-    let message = stage.event(&job, "MXJobStalled").await;
+    let message = stage.event(&job, "MXJobRestarting").await;
     assert!(message.contains("stopped-worker-0"), "{message}");
     let advances = |status: &Value| !is(status, "Stalled") && progress(status);
     stage.until(&job, advances).await;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
     pub(crate) specs: &'static str,
     pub(crate) container: &'static str,
     /// The roles and their replicas. The last role is `Worker`.
@@ -14,30 +15,35 @@ pub(crate) struct Kind {
 
 pub(crate) const MX: Kind = Kind {
     name: "MXJob",
+    version: "v1",
     specs: "mxReplicaSpecs",
     container: "mxnet",
     roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
 };
 pub(crate) const TF: Kind = Kind {
     name: "TFJob",
+    version: "v1",
     specs: "tfReplicaSpecs",
     container: "tensorflow",
     roles: &[("PS", 1), ("Worker", 3)],
 };
 pub(crate) const PYTORCH: Kind = Kind {
     name: "PyTorchJob",
+    version: "v1",
     specs: "pytorchReplicaSpecs",
     container: "pytorch",
     roles: &[("Master", 1), ("Worker", 3)],
 };
 pub(crate) const XGBOOST: Kind = Kind {
     name: "XGBoostJob",
+    version: "v1",
     specs: "xgbReplicaSpecs",
     container: "xgboost",
     roles: &[("Master", 1), ("Worker", 3)],
 };
 pub(crate) const PADDLE: Kind = Kind {
     name: "PaddleJob",
+    version: "v1",
     specs: "paddleReplicaSpecs",
     container: "paddle",
     roles: &[("Master", 1), ("Worker", 3)],
@@ -45,15 +51,22 @@ pub(crate) const PADDLE: Kind = Kind {
 
 pub(crate) const JAX: Kind = Kind {
     name: "JAXJob",
+    version: "v1",
     specs: "jaxReplicaSpecs",
     container: "jax",
     roles: &[("Worker", 4)],
 };
 pub(crate) const MPI: Kind = Kind {
     name: "MPIJob",
+    version: "v1",
     specs: "mpiReplicaSpecs",
     container: "mpi",
     roles: &[("Launcher", 1), ("Worker", 3)],
+};
+
+pub(crate) const MPI_SSH: Kind = Kind {
+    version: "v2beta1",
+    ..MPI
 };
 
 /// The number of pods of such a job.
@@ -65,8 +78,9 @@ impl Kind {
         let requests = json!({"requests": {"cpu": "1"}});
         let containers = json!([{"name": self.container, "image": "example.com/i", "resources": requests}]);
         let template = json!({"spec": {"terminationGracePeriodSeconds": 1, "containers": containers}});
+        let policy = if self.version == "v1" { "ExitCode" } else { "Never" };
         let role = |(role, replicas): &(&str, u32)| {
-            let spec = json!({"replicas": replicas, "restartPolicy": "ExitCode", "template": template});
+            let spec = json!({"replicas": replicas, "restartPolicy": policy, "template": template});
             ((*role).to_owned(), spec)
         };
         let roles: Map<String, Value> = self.roles.iter().map(role).collect();
@@ -76,7 +90,7 @@ impl Kind {
             spec["jobMode"] = "MXTrain".into();
         }
         json!({
-            "apiVersion": "kubeflow.org/v1", "kind": self.name,
+            "apiVersion": format!("kubeflow.org/{}", self.version), "kind": self.name,
             "metadata": {"name": name}, "spec": spec,
         })
     }

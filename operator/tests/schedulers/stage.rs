@@ -95,7 +95,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn jobs(&self) -> Api<DynamicObject> {
-        self.api("kubeflow.org", "v1", self.kind.name)
+        self.api("kubeflow.org", self.kind.version, self.kind.name)
     }
 
     pub(crate) fn pods(&self) -> Api<Pod> {

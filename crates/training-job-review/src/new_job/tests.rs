@@ -74,7 +74,10 @@ impl TrainingJob for BatchJob {
 
 fn first_job(workers: Option<u32>) -> Value {
     let kinds = Kinds::default().kind::<BatchJob>();
-    let job = JobArgs { workers, name: None };
+    let job = JobArgs {
+        workers,
+        ..JobArgs::default()
+    };
     let command = ["train".to_owned()];
     let (text, warnings) = text(&kinds, "batch", &job, IMAGE, &command, &[]).unwrap();
     assert!(warnings.is_empty(), "{warnings}");

@@ -7,7 +7,7 @@ use training_job_review::{Failure, write};
 use super::log::Log;
 use super::tree::{Ordered, child, items, scalar};
 use super::versions::{self, CURRENT_VERSION};
-use super::{comments as placing, exported, unknown};
+use super::{comments as placing, exported, mpi, unknown};
 
 /// A document of a file, with the line that begins it.
 pub(super) struct Document<'t> {
@@ -121,8 +121,15 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
     };
     log.has_job = true;
     exported::remove(node, log);
+    let keeps_version = log.choices.mpi_ssh && version.is_mpi_by_ssh();
+    if keeps_version {
+        return;
+    }
     rename(node, &api_version, (&kind, version.kind), path, log);
     version.convert(node, log);
+    if log.choices.mpi_ssh && version.kind == mpi::KIND {
+        mpi::start_by_ssh(node, log);
+    }
 }
 
 /// Gives an object its current API version and kind.

@@ -3,6 +3,8 @@
 use kube_manifest::{Finding, Position, Severity};
 use training_job::validate::UNKNOWN_FIELD;
 
+use super::Choices;
+
 /// The findings of one document, and its position.
 #[derive(Debug)]
 pub(super) struct Log<'a> {
@@ -11,8 +13,7 @@ pub(super) struct Log<'a> {
     lines: usize,
     /// The path of the job in the document, with a trailing dot. Empty if the job is the whole document.
     pub(super) prefix: String,
-    /// True if fields that cannot be converted may be removed.
-    lossy: bool,
+    pub(super) choices: Choices,
     /// True if the document holds a job.
     pub(super) has_job: bool,
     /// The findings, in the order of their discovery.
@@ -23,12 +24,12 @@ pub(super) struct Log<'a> {
 
 impl<'a> Log<'a> {
     /// Returns an empty log for a document of this file that has `lines` lines before it.
-    pub(super) fn new(file: &'a str, lines: usize, lossy: bool) -> Self {
+    pub(super) fn new(file: &'a str, lines: usize, choices: Choices) -> Self {
         Self {
             file,
             lines,
             prefix: String::new(),
-            lossy,
+            choices,
             has_job: false,
             findings: Vec::new(),
             left: Vec::new(),
@@ -53,7 +54,7 @@ impl<'a> Log<'a> {
 
     /// Returns true if fields that cannot be converted are removed.
     pub(super) fn is_lossy(&self) -> bool {
-        self.lossy
+        self.choices.lossy
     }
 
     /// Returns true if the document cannot be converted.
@@ -79,7 +80,7 @@ impl<'a> Log<'a> {
 
     /// Reports a field or feature that current kinds lack. This is an error unless such fields may be removed.
     pub(super) fn unsupported(&mut self, at: Position, path: &str, what: &str, remedy: &str) {
-        if self.lossy {
+        if self.choices.lossy {
             self.add(Severity::Warning, at, path, format!("{what}: removed"), "");
         } else {
             let remedy = format!("{remedy}, or remove the field with --lossy");

@@ -51,6 +51,7 @@ Examples:
   {program} convert old.yaml > new.yaml
   {program} convert jobs/ --in-place
   {program} convert jobs/ --check
+  {program} convert mpi.yaml --mpi-ssh > mpi-of-v2beta1.yaml
   kubectl get mxjobs.v1beta1.kubeflow.org -o yaml | {program} convert - | kubectl apply -f -
 
 Exit codes:
@@ -72,9 +73,19 @@ pub struct Args {
     /// Write nothing; exit with code 1 if a file would change.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+/// The choices that a conversion has.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Choices {
     /// Remove fields that current kinds lack, with a warning for each, instead of failing.
     #[arg(long)]
     lossy: bool,
+    /// Convert MPIJobs to v2beta1, whose processes start by SSH: their images need sshd.
+    #[arg(long)]
+    mpi_ssh: bool,
 }
 
 /// A file after the conversion.
@@ -94,7 +105,7 @@ pub fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
     let mut all = String::new();
     for source in sources(&arguments.files) {
         let name = source.name.clone();
-        let Some(converted) = convert_file(source, arguments.lossy, &mut check)? else {
+        let Some(converted) = convert_file(source, arguments.choices, &mut check)? else {
             is_unreadable = true;
             continue;
         };
@@ -127,7 +138,7 @@ pub fn run(arguments: &Args, kinds: &Kinds) -> Result<ExitCode, Failure> {
 /// Converts a file and prints the findings. Returns `None` if the file cannot be read or parsed.
 fn convert_file(
     source: Source,
-    lossy: bool,
+    choices: Choices,
     check: &mut DocumentCheck,
 ) -> Result<Option<Converted>, Failure> {
     let is_found = source.is_found();
@@ -159,7 +170,7 @@ fn convert_file(
         return Ok(Some(converted));
     }
     for document in documents(&text) {
-        let mut log = Log::new(&source.name, document.lines, lossy);
+        let mut log = Log::new(&source.name, document.lines, choices);
         let new = match convert(&document, &mut log, check) {
             Ok(new) => new,
             Err(Problem::Output(failure)) => return Err(failure),

@@ -6,8 +6,10 @@ use kube_manifest::{Content, Node, Position};
 use super::log::Log;
 use super::mapped::{self, KUBEDL_MPI, MPI, keep_policy, keep_restart};
 use super::policies::{RUN_POLICY_FIELDS, keep_clean_up, move_fields, remove_unused};
-use super::tree::{below, child, has, scalar, take, text};
+use super::tree::{below, child, entry, for_each_role, has, items, put, scalar, take, text};
 use super::{ssh, template};
+
+pub(super) const KIND: &str = "MPIJob";
 
 const OPERATOR: &str = "mpi-operator";
 
@@ -86,6 +88,74 @@ pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
             keep_clean_up(spec, ("None", OPERATOR), at, log);
             keep_launcher(spec, at, log);
         }
+    }
+}
+
+/// Converts a current job to `v2beta1`.
+pub(super) fn start_by_ssh(job: &mut Node, log: &mut Log<'_>) {
+    let at = job.at;
+    if let Some(version) = child(job, "apiVersion") {
+        version.content = scalar("kubeflow.org/v2beta1").content;
+    }
+    log.note(
+        at,
+        "apiVersion",
+        "changed to kubeflow.org/v2beta1: mpirun connects to the workers by SSH, so images need ssh and sshd",
+    );
+    let Some(spec) = child(job, "spec") else { return };
+    move_fields(spec, &RUN_POLICY_FIELDS, log);
+    let of_v1 = "v1 operator";
+    keep_clean_up(spec, ("Running", of_v1), at, log);
+    if spec.text("launcherCreationPolicy").unwrap_or_default().is_empty() {
+        put(
+            spec,
+            entry("launcherCreationPolicy", scalar("WaitForWorkersReady")),
+        );
+        log.note(
+            at,
+            "spec.launcherCreationPolicy",
+            "set to WaitForWorkersReady, the default of v1",
+        );
+    }
+    let main = take(spec, "mainContainer");
+    let main = main.as_ref().and_then(|main| Some((main.at, text(&main.value)?)));
+    let mut is_final = false;
+    for_each_role(spec, SPECS, |name, role| {
+        let path = format!("spec.{SPECS}.{name}");
+        let place = role.at;
+        keep_restart(role, &path, ("Never", of_v1), log);
+        if let Some(policy) = child(role, "restartPolicy")
+            && matches!(text(policy), Some("Always" | "ExitCode"))
+        {
+            let what = "changed to OnFailure, because v2beta1 has only Never and OnFailure";
+            log.note(policy.at, &format!("{path}.restartPolicy"), what);
+            policy.content = scalar("OnFailure").content;
+        }
+        is_final |= name == "Launcher" && role.text("restartPolicy") == Some("Never");
+        let containers = below(role, &["template", "spec", "containers"]).and_then(items);
+        let Some(first) = containers.and_then(|all| all.first_mut()) else {
+            return;
+        };
+        if let Some((at, main)) = main
+            && first.text("name") != Some(main)
+        {
+            let what = format!("v2beta1 starts processes in the first container of {name}");
+            log.unsupported(at, "spec.mainContainer", &what, "move the container to the front");
+        }
+        if name == "Worker" && (has(first, "command") || has(first, "args")) {
+            let what = "the worker runs this command in place of sshd; remove it unless it starts sshd";
+            log.warn(
+                place,
+                &format!("{path}.template.spec.containers[0].command"),
+                what,
+            );
+        }
+    });
+    // Under Never, v2beta1 creates a failed launcher again up to backoffLimit times.
+    if is_final && let Some(policy) = child(spec, "runPolicy") {
+        put(policy, entry("backoffLimit", scalar(0)));
+        let what = "set to 0, because v1 does not restart a launcher with Never";
+        log.note(at, "spec.runPolicy.backoffLimit", what);
     }
 }
 

@@ -72,7 +72,7 @@ fn of_kubeflow(version: &str, kind: &str) -> Option<(&'static str, Form)> {
         "XGBoostJob" if among(&["v1alpha1", "v1"]) => ("XGBoostJob", Form::Roles(None, &mapped::XGBOOST)),
         "PaddleJob" if version == "v1" => ("PaddleJob", Form::Roles(None, &mapped::PADDLE)),
         "JAXJob" if version == "v1" => ("JAXJob", Form::Roles(None, &mapped::JAX)),
-        "MPIJob" => {
+        mpi::KIND => {
             let origin = match version {
                 "v1alpha1" => mpi::Origin::Alpha1,
                 "v1alpha2" => mpi::Origin::Alpha2,
@@ -80,7 +80,7 @@ fn of_kubeflow(version: &str, kind: &str) -> Option<(&'static str, Form)> {
                 "v1" => mpi::Origin::Current,
                 _ => return None,
             };
-            ("MPIJob", Form::Mpi(origin))
+            (mpi::KIND, Form::Mpi(origin))
         }
         _ => return None,
     })
@@ -149,6 +149,11 @@ pub fn unserved(api_version: &str, kind: &str, file: &str) -> Option<Unserved> {
 }
 
 impl Version {
+    /// Returns true for MPIJobs whose processes start by SSH.
+    pub(super) fn is_mpi_by_ssh(&self) -> bool {
+        matches!(self.form, Form::Mpi(mpi::Origin::Ssh))
+    }
+
     /// Converts the spec of a job to its current form.
     pub(super) fn convert(&self, job: &mut Node, log: &mut Log<'_>) {
         let is_list = |listed: &ListForm, specs: &str| {

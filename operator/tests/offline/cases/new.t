@@ -111,6 +111,17 @@ A kind has the names of its framework.
   $ training-operator new JAXJob --set metadata.namespace=ml -- true | grep namespace
     namespace: ml
 
+A kind may have several versions. Workers of v2beta1 get their command from the operator.
+
+  $ training-operator new MPIJob --api-version v2beta1 -- mpirun ./pi > job.yaml; grep -e apiVersion -e mpirun job.yaml
+  apiVersion: kubeflow.org/v2beta1
+            - mpirun
+  $ training-operator validate --strict job.yaml
+  1 valid job, 0 errors, 0 warnings
+  $ training-operator new MPIJob --api-version v3 -- mpirun ./pi
+  ! training-operator: MPIJob: the kind has no version v3; use one of v1, v2beta1
+  [2]
+
 Values that a job may not have are rejected.
 
   $ training-operator new JAXJob --name My_Job -- true

@@ -52,6 +52,16 @@ fn each_shape_becomes_todays_and_stays_so() {
     }
 }
 
+#[test]
+fn a_job_of_v1_becomes_one_of_v2beta1_and_stays_so() {
+    let converted = convert("exec.yaml", &["--mpi-ssh"]);
+    assert_eq!(converted.code, Some(0), "{}", converted.stderr);
+    insta::assert_snapshot!(story(&converted));
+    let again = run_with_input(&["convert", "--mpi-ssh", "-"], converted.stdout.as_bytes());
+    assert_eq!((again.code, &*again.stderr), (Some(0), ""));
+    assert_eq!(again.stdout, converted.stdout);
+}
+
 /// The API server rejects a pod that mounts a volume it does not have.
 #[test]
 fn no_pod_of_a_converted_job_mounts_a_volume_that_it_lacks() {

@@ -37,7 +37,14 @@ pub(crate) struct Setup {
 }
 
 /// The kinds that this version of Kueue supports.
-const FRAMEWORKS: [&str; 5] = ["jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"];
+const FRAMEWORKS: [&str; 6] = [
+    "jaxjob",
+    "mpijob",
+    "paddlejob",
+    "pytorchjob",
+    "tfjob",
+    "xgboostjob",
+];
 
 impl Queues {
     /// Returns the control plane that most tests share.
@@ -149,13 +156,13 @@ fn webhooks(plane: &ControlPlane, port: u16, plain_pods: bool) -> Vec<Value> {
     configurations
 }
 
-/// Returns true for the wanted webhooks. Another operator also has a kind MPIJob, so the version is checked.
+/// Returns true for the wanted webhooks. Kueue supports one version of MPIJob, which is not that of the other kinds.
 fn is_wanted(webhook: &Value, plain_pods: bool) -> bool {
     let rule = &webhook["rules"][0];
     let group = rule["apiGroups"][0].as_str().unwrap();
     plain_pods && group.is_empty() && rule["resources"] == json!(["pods"])
         || group == "kueue.x-k8s.io"
-        || (group == "kubeflow.org" && rule["apiVersions"] == json!(["v1"]))
+        || (group == "kubeflow.org" && [json!(["v1"]), json!(["v2beta1"])].contains(&rule["apiVersions"]))
 }
 
 fn paths(configurations: &[Value]) -> Vec<String> {

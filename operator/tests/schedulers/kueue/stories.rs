@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::process::Queues;
 use super::queue::is_suspended;
-use crate::jobs::{self, JAX, Kind, PADDLE, PODS, PYTORCH, TF, XGBOOST};
+use crate::jobs::{self, JAX, Kind, MPI_SSH, PADDLE, PODS, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker, is};
 
 /// The tests of a scenario: its name, and a kind of job for each test.
@@ -23,8 +23,8 @@ macro_rules! tests {
 }
 
 tests! {
-    two_jobs_on_a_quota_for_one_run_in_turn: JAX, TF;
-    a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone: PYTORCH, JAX;
+    two_jobs_on_a_quota_for_one_run_in_turn: JAX, MPI_SSH;
+    a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone: MPI_SSH, JAX;
     a_job_that_is_preempted_before_it_runs_gives_its_room_when_its_pods_are_gone: TF, PADDLE;
     a_template_that_is_edited_while_the_job_waits_is_that_of_its_pods: TF, PYTORCH;
     a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made: JAX, XGBOOST;
@@ -215,7 +215,7 @@ async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut St
 #[tokio::test]
 async fn a_job_of_each_kind_is_admitted_and_finishes() {
     let queues = Queues::shared().await;
-    for kind in [TF, PYTORCH, XGBOOST, PADDLE, JAX] {
+    for kind in [TF, PYTORCH, XGBOOST, PADDLE, JAX, MPI_SSH] {
         let name = kind.name.to_lowercase();
         let stage = Stage::with_queue(queues, &name, (kind, Operators::Stay)).await;
         stage.create(&stage.job(&name)).await;
