@@ -101,7 +101,7 @@ async fn begin(stage: &Stage<'_>, name: &str) {
         .unwrap();
 }
 
-/// Runs the script twice, as somebody does who does not know how far it came.
+/// Runs the script twice, because it may be interrupted and run again.
 fn script(cluster: &ControlPlane, verb: &str) {
     let kubectl = cluster.kubectl_path().parent().unwrap().display().to_string();
     let path = format!("{kubectl}:{}", std::env::var("PATH").unwrap());

@@ -115,7 +115,7 @@ A kind may have several versions. Workers of v2beta1 get their command from the 
 
   $ training-operator new MPIJob --api-version v2beta1 -- mpirun ./pi > job.yaml; grep -e apiVersion -e mpirun job.yaml
   apiVersion: kubeflow.org/v2beta1
-            - mpirun
+              - mpirun
   $ training-operator validate --strict job.yaml
   1 valid job, 0 errors, 0 warnings
   $ training-operator new MPIJob --api-version v3 -- mpirun ./pi
