@@ -389,6 +389,7 @@ impl Checker {
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
+                    status: Value::Null,
                     version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
                     file: self.file.clone(),
                     below: self.below.clone(),

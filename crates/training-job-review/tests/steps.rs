@@ -45,6 +45,19 @@ fn the_limit_of_a_million_restarts_is_explained() {
     ");
 }
 
+#[test]
+fn the_progress_of_a_stored_job_is_shown() {
+    let worker = json!({"template": {"spec": {"containers": [{"name": "toy", "image": "x"}]}}});
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "ToyJob", "metadata": {"name": "job"},
+        "spec": {"replicaSpecs": {"Worker": worker}},
+        "status": {"progress": {"summary": "3/10", "at": "2026-01-01T00:00:00Z", "line": "step 3/10"}},
+    });
+    let text = explained::<ToyJob>(&job, &Settings::default());
+    let shown = "Progress: 3/10, at 2026-01-01T00:00:00Z, the last line is: step 3/10\n";
+    assert!(text.contains(shown), "{text}");
+}
+
 /// A replica whose failures are always tolerated has restarts of its own, as many as the backoff limit.
 #[test]
 fn the_limit_of_a_tolerated_replica_is_explained() {

@@ -119,6 +119,7 @@ fn table(rows: &[JobRow]) -> Markup {
         "State",
         "Ready",
         "Restarts",
+        "Progress",
         "Age",
         "Duration",
         "Why",
@@ -135,6 +136,7 @@ fn table(rows: &[JobRow]) -> Markup {
                     td { span.state.(class(&row.state)) { (row.state) } @if row.is_deleted { " (deleted)" } }
                     td { (row.roles.iter().map(RoleCount::text).collect::<Vec<_>>().join(", ")) }
                     td { (row.restarts()) }
+                    td { (row.progress) }
                     td { (time(row.age_seconds)) }
                     td { (time(row.duration_seconds)) }
                     td { (row.why) }

@@ -17,6 +17,8 @@ pub struct Job {
     pub kind: Arc<Kind>,
     /// The object in the stored version of its kind, without null fields.
     pub object: Value,
+    /// The status that a cluster stores; null for a job of a manifest.
+    pub(crate) status: Value,
     /// The API version of the manifest, without the group.
     pub(crate) version: String,
     /// The file, as the command's arguments name it.
@@ -33,11 +35,14 @@ impl Job {
     /// # Errors
     /// The stored job is invalid.
     pub fn stored(kind: Arc<Kind>, object: &impl Serialize, origin: String) -> anyhow::Result<Self> {
-        let checked = offline::check(&kind, &serde_json::to_value(object)?);
+        let mut object = serde_json::to_value(object)?;
+        let status = object["status"].take();
+        let checked = offline::check(&kind, &object);
         let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
         Ok(Self {
             version: kind.resource.version.clone(),
             object: checked.object,
+            status,
             file: origin.clone(),
             below: String::new(),
             origin,

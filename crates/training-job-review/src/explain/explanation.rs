@@ -128,6 +128,26 @@ impl Explanation {
         add("End", timeline.end.describe());
     }
 
+    /// Adds the progress in the status of a stored job, if it is watched.
+    pub(super) fn add_progress(&mut self, progress: &Value) {
+        let [summary, line, at] =
+            ["summary", "line", "at"].map(|field| progress[field].as_str().unwrap_or_default());
+        let known: Vec<_> = [
+            (!summary.is_empty()).then(|| summary.to_owned()),
+            (!at.is_empty()).then(|| format!("at {at}")),
+            (!line.is_empty()).then(|| format!("the last line is: {line}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !known.is_empty() {
+            self.rules.push(Rule {
+                topic: "Progress",
+                text: known.join(", "),
+            });
+        }
+    }
+
     /// Returns the explanation for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n\n", self.title());

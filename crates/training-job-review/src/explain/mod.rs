@@ -103,5 +103,7 @@ pub fn print(jobs: &[Job], options: &Options) -> Result<ExitCode, Failure> {
 pub fn explain(job: &Job, settings: &Settings) -> Result<Explanation, Failure> {
     let timeline = timeline(&job.kind, &job.object, &job.version, settings);
     let timeline = timeline.map_err(|errors| Failure::new(&job.origin, errors))?;
-    Ok(Explanation::new(&job.object, &timeline))
+    let mut explanation = Explanation::new(&job.object, &timeline);
+    explanation.add_progress(&job.status["progress"]);
+    Ok(explanation)
 }
