@@ -34,10 +34,20 @@ pub fn first_of_pod(operator: u32, pod: &str) -> u32 {
     let of_pod = of_run(operator)
         .into_iter()
         .filter(|process| process.environment.contains(&name));
+    // The numbers of processes begin anew at a maximum, so a later process may have a smaller one.
     of_pod
         .map(|process| process.pid)
-        .min()
+        .min_by_key(|pid| start_time(*pid))
         .expect("a process of the pod")
+}
+
+/// Returns the time at which a process started, in ticks since the machine did; the largest one if it has ended.
+fn start_time(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program is in parentheses, and may contain any characters. The time is field 22.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let time = fields.split_whitespace().nth(19);
+    time.and_then(|time| time.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// Returns the only process of a run whose host name is that of a pod.
