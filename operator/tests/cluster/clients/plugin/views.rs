@@ -33,6 +33,11 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
     stage.kubelet.exits("spirals-worker-1", "mxnet", 137).await;
     stage.all_run("spirals", 5, "1").await;
     until(&stage, "spirals", "Running").await;
+    // The job is Running once its scheduler is; the last worker can be seen later.
+    let both_run = "--for=jsonpath={.status.replicaStatuses.Worker.active}=2";
+    stage
+        .run(&["wait", "mxjob", "spirals", both_run, "--timeout=60s"])
+        .await;
     let text = run(&stage, &["status", "mxjob/spirals"]).await.success();
     let text = squeezed(&text);
     for part in [
@@ -88,7 +93,7 @@ async fn a_job_is_shown_from_its_start_to_its_failure() {
     // The first pod of worker 1 is gone. Its end is in the status, and its creation in an event.
     let first = &worker.unwrap()["pods"][0];
     assert_eq!(first["isInferred"], true, "{story}");
-    assert_eq!(first["runs"][0]["exitCode"], 137);
+    assert_eq!(first["runs"][0]["exitCode"], 137, "{story}");
     // The failed pod of worker 0 exists, the others were cleaned up.
     let failed = workers
         .clone()
