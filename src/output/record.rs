@@ -27,6 +27,9 @@ pub struct OutputRecord {
     /// For how long the container has made no progress, up to the last complete read: since the progress before, or since
     /// the controller first saw that the container ran. The controller measures it itself, so that no clock matters.
     pub silent_for: Duration,
+    /// When that silence began, on the controller's own clock: since it began to read output. The replica with the latest
+    /// time has made progress last.
+    pub silent_since: Duration,
     /// True if the container has made progress since its start.
     pub has_begun: bool,
     /// True if the controller has seen progress after its first read.
@@ -85,7 +88,8 @@ impl OutputRecord {
     }
 
     /// Adds the last lines of a log, at most `tail` of them: lines that begin with their times, as with `timestamps=true`. Returns
-    /// true if they show progress. More new lines than `tail` do: the others may have a new step.
+    /// true if they show progress. So do more new lines than `tail`, and a log that was rotated since the read before: lines
+    /// that were not read may have a new step.
     ///
     /// Lines are compared with the last one of the read before, and never by their times, because clocks of nodes change.
     pub fn add(&mut self, log: &str, tail: usize, pattern: Option<&Pattern>) -> bool {
@@ -127,8 +131,9 @@ impl OutputRecord {
                 has_advanced = true;
             }
         }
+        let lacks_lines = known.is_none() && (new.len() >= tail || self.mark.is_some() && !new.is_empty());
         self.mark = last.or(self.mark.take());
-        has_advanced |= known.is_none() && new.len() >= tail;
+        has_advanced |= lacks_lines;
         self.has_begun |= has_advanced;
         self.has_advanced |= has_advanced && self.is_read;
         self.is_read = true;
@@ -218,18 +223,15 @@ mod tests {
     fn with_a_pattern_only_a_new_step_is_progress() {
         let pattern = Pattern::new(r"^step (?P<step>\d+)").unwrap();
         let mut record = record(FIRST, Some(&pattern));
-        assert!(!record.add(
-            "2026-01-01T10:00:02Z alive\n2026-01-01T10:00:03Z step 2\n",
-            TAIL,
-            Some(&pattern)
-        ));
-        assert_eq!(record.lines.back().map(String::as_str), Some("step 2"));
-        assert!(
-            record.add("2026-01-01T10:00:04Z step 1\n", TAIL, Some(&pattern)),
-            "it began again"
-        );
-        let silent = record.add("2026-01-01T10:00:05Z alive\n", TAIL, Some(&pattern));
-        assert!(!silent);
+        let mut log = FIRST.to_owned();
+        let mut add = |line: &str| {
+            log += line;
+            record.add(&log, TAIL, Some(&pattern))
+        };
+        assert!(!add("2026-01-01T10:00:02Z alive\n2026-01-01T10:00:03Z step 2\n"));
+        assert!(add("2026-01-01T10:00:04Z step 1\n"), "it began again");
+        assert!(!add("2026-01-01T10:00:05Z alive\n"));
+        assert_eq!(record.lines.back().map(String::as_str), Some("alive"));
         let alive = "2026-01-01T10:00:06Z alive\n";
         let cut_off = record.add(&alive.repeat(TAIL), TAIL, Some(&pattern));
         assert!(cut_off, "the part that was not read may have a step");
@@ -237,6 +239,18 @@ mod tests {
             !record.add(&alive.repeat(TAIL), TAIL, Some(&pattern)),
             "nothing is new"
         );
+    }
+
+    #[test]
+    fn a_step_may_be_in_the_file_before_a_rotation() {
+        let pattern = Pattern::new(r"^step (?P<step>\d+)").unwrap();
+        let mut record = record(FIRST, Some(&pattern));
+        let alive = "2026-01-01T10:00:09Z alive\n";
+        assert!(
+            record.add(alive, TAIL, Some(&pattern)),
+            "it begins after the last line"
+        );
+        assert!(!record.add(&alive.repeat(2), TAIL, Some(&pattern)));
     }
 
     #[test]

@@ -297,7 +297,7 @@ impl<'a> NextStatus<'a> {
         match output {
             Some(output) => {
                 self.progress_interval = Some(output.write_interval());
-                if let Some(progress) = output.status() {
+                if let Some(progress) = output.status(self.facts.stored.progress.as_ref()) {
                     self.status.progress = Some(progress);
                 }
             }

@@ -85,7 +85,10 @@ impl<'a> Output<'a> {
                 is_running,
             })
         };
-        let is_active = |of: &&ObservedReplica<'a>| !matches!(of.situation, Situation::Succeeded);
+        // A role that waits for other ones has no pods, and does not end the silence of those.
+        let is_due = |of: &ObservedReplica<'a>| of.pod.is_some() || survey.is_due(job, of.replica.role);
+        let is_active =
+            |of: &&ObservedReplica<'a>| !matches!(of.situation, Situation::Succeeded) && is_due(of);
         let all = || survey.replicas().filter(is_active);
         let prints = |of: &&ObservedReplica<'a>| job.watches(&of.replica);
         let mut chosen: Vec<&ObservedReplica<'a>> = all().filter(prints).collect();
@@ -189,36 +192,43 @@ impl<'a> Output<'a> {
             .replicas
             .iter()
             .filter_map(|watched| Some((watched, watched.record?)));
-        read.min_by_key(|(_, record)| record.silent_for)
+        read.max_by_key(|(_, record)| record.silent_since)
     }
 
-    /// Returns true if the job has made progress since the stored one: this operator has seen some, or it has read the output of
-    /// all watched replicas and none has the stored line or step any more.
+    fn records(&self) -> impl Iterator<Item = &'a OutputRecord> {
+        self.replicas.iter().filter_map(|watched| watched.record)
+    }
+
+    /// Returns true if the job has made progress since the stored one.
     pub(super) fn has_advanced_since(&self, stored: &JobStatus) -> bool {
-        let is_same = |stored: &ProgressStatus, new: &ProgressStatus| match self.progress.counts_steps() {
-            true => stored.step == new.step,
-            false => (&stored.at, &stored.line) == (&new.at, &new.line),
-        };
-        let mut records = self.replicas.iter().filter_map(|watched| watched.record);
+        let limit = self.progress.limit(true);
         let advances = |record: &OutputRecord| {
-            let limit = self.progress.limit(true);
             record.has_advanced && limit.is_none_or(|limit| record.silent_for < limit)
         };
-        if records.clone().any(advances) {
-            return true;
-        }
-        let read = records.clone().filter(|record| record.is_read);
-        let is_stored = |record: &OutputRecord| {
-            let stored = stored.progress.as_ref();
-            record.has_begun && stored.is_some_and(|stored| is_same(stored, &self.status_of(record)))
-        };
-        read.count() == self.replicas.len() && records.clone().any(|r| r.has_begun) && !records.any(is_stored)
+        self.records().any(advances) || self.has_replaced(stored.progress.as_ref())
     }
 
-    /// Returns the progress for the status, if any output was read.
-    pub(super) fn status(&self) -> Option<ProgressStatus> {
-        let (_, record) = self.latest().filter(|(_, record)| record.has_begun)?;
-        Some(self.status_of(record))
+    /// Returns true if progress of all watched replicas was read, and none is the stored one. In an output without progress
+    /// that of the status may be too long ago to be read.
+    fn has_replaced(&self, stored: Option<&ProgressStatus>) -> bool {
+        let is_stored = |record: &OutputRecord| {
+            let new = self.status_of(record);
+            stored.is_some_and(|stored| match self.progress.counts_steps() {
+                true => stored.step == new.step,
+                false => (&stored.at, &stored.line) == (&new.at, &new.line),
+            })
+        };
+        let all_begun = self.records().filter(|record| record.has_begun).count() == self.replicas.len();
+        all_begun && !self.replicas.is_empty() && !self.records().any(is_stored)
+    }
+
+    /// Returns the new progress for the status, if there is any. An operator that has seen none yet keeps the stored one,
+    /// because it cannot know which replica printed last.
+    pub(super) fn status(&self, stored: Option<&ProgressStatus>) -> Option<ProgressStatus> {
+        let begun = self.records().filter(|record| record.has_begun);
+        let newest = begun.max_by_key(|record| (record.has_advanced, record.silent_since))?;
+        let is_new = newest.has_advanced || stored.is_none() || self.has_replaced(stored);
+        is_new.then(|| self.status_of(newest))
     }
 
     fn status_of(&self, record: &OutputRecord) -> ProgressStatus {

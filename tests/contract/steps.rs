@@ -104,6 +104,19 @@ fn each_step_starts_when_the_one_before_it_has_succeeded() {
 }
 
 #[test]
+fn a_step_that_hangs_stalls_the_job_although_later_steps_have_no_pods() {
+    let policy = json!({"stalledAfterSeconds": 60, "watch": "All"});
+    let mut w = started();
+    w.job.spec.run_policy.progress = Some(serde_json::from_value(policy).unwrap());
+    w.reconcile();
+    for replica in ["controller-0", "cpu-0", "cpu-1", "prepare-0"] {
+        assert!(!w.state().contains("Stalled"));
+        w.reads(replica, "2026-01-01T00:00:10Z step 1\n", 60);
+    }
+    assert!(w.state().contains("Stalled"), "{}", w.state());
+}
+
+#[test]
 fn a_step_that_is_done_stays_done_when_the_job_restarts() {
     for (gone, remade) in [(&[][..], 1), (&["prepare-0", "train-0"], 1)] {
         let mut w = at_the_last_step().with_scope(RestartScope::Job);

@@ -106,6 +106,52 @@ fn the_next_operator_keeps_the_stall_until_it_sees_other_output() {
 }
 
 #[test]
+fn a_step_that_the_next_operator_does_not_find_may_be_the_latest() {
+    let mut w = job(r"stalledAfterSeconds: 600, watch: All, pattern: 'step (?P<step>\d+)'");
+    let others = ["scheduler-0", "worker-1"];
+    for replica in ["scheduler-0", "worker-0", "worker-1"] {
+        w.reads(replica, FIRST, 500);
+    }
+    w.after(120)
+        .reads("worker-0", "2026-01-01T00:00:20Z step 2/9\n", 0);
+    for replica in ["scheduler-0", "worker-1", "worker-0"] {
+        w.reads(replica, "", 600);
+    }
+    assert!(w.state().contains("Stalled"));
+    w.output.clear();
+    for replica in others {
+        w.reads(replica, FIRST, 0);
+    }
+    w.reads("worker-0", "2026-01-01T00:05:00Z alive\n", 0);
+    assert!(w.state().contains("Stalled"));
+    assert_eq!(w.status().progress.unwrap().summary, "step 2");
+    w.reads("worker-0", "2026-01-01T00:15:00Z step 3\n", 0);
+    assert!(!w.state().contains("Stalled"));
+}
+
+#[test]
+fn the_next_operator_shows_the_stored_progress_until_it_sees_other_output() {
+    let mut w = job("stalledAfterSeconds: 600, watch: All");
+    w.reads("worker-0", FIRST, 60)
+        .reads("worker-1", FIRST, 60)
+        .after(120)
+        .reads("worker-1", "2026-01-01T00:00:20Z step 2/9\n", 0);
+    assert_eq!(w.status().progress.unwrap().summary, "2/9");
+    w.output.clear();
+    w.reconcile();
+    let others = ["scheduler-0", "worker-0"];
+    for replica in others {
+        w.reads(replica, FIRST, 0);
+        assert_eq!(w.status().progress.unwrap().summary, "2/9", "{replica}");
+    }
+    w.reads("worker-1", "2026-01-01T00:00:20Z step 2/9\n", 5);
+    assert_eq!(w.status().progress.unwrap().summary, "2/9");
+    w.after(120)
+        .reads("worker-0", "2026-01-01T00:00:30Z step 3/9\n", 0);
+    assert_eq!(w.status().progress.unwrap().summary, "3/9");
+}
+
+#[test]
 fn a_job_is_not_stalled_once_one_of_its_watched_replicas_advances() {
     let mut w = job("stalledAfterSeconds: 600, watch: All");
     for replica in ["scheduler-0", "worker-0", "worker-1"] {

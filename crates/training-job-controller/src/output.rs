@@ -48,6 +48,7 @@ pub(super) struct OutputReader {
     metrics: Metrics,
     /// The remedy if the operator may not read logs.
     remedy: String,
+    started: Instant,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -97,6 +98,7 @@ impl OutputReader {
             calls,
             metrics,
             remedy,
+            started: Instant::now(),
             state: Mutex::default(),
             changed: Notify::new(),
         }
@@ -236,6 +238,7 @@ impl OutputReader {
                     reader.silent_since = now;
                 }
                 record.silent_for = read.begun.saturating_duration_since(reader.silent_since);
+                record.silent_since = reader.silent_since - self.started;
                 self.metrics.read_output(record.silent_for);
             }
             // The watch reports that the container or the pod is gone. A server that is away says nothing about the node.

@@ -132,6 +132,11 @@ impl Monitor {
         monitor
     }
 
+    /// Returns for how many milliseconds all pods whose logs were read have printed nothing.
+    pub fn silence(&self, now: u64) -> Option<u64> {
+        self.state.lock().outputs.all_silent_for(now)
+    }
+
     fn check(
         &self,
         view: &View<'_>,

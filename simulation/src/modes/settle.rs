@@ -13,6 +13,9 @@ const SETTLE_TIMEOUT_SECONDS: u64 = 1_800;
 /// The number of seconds without changes after which a cluster counts as settled.
 const QUIET_SECONDS: u64 = 30;
 
+/// The number of seconds without output, because progress is read every 15 s and written once a minute.
+const SILENT_SECONDS: u64 = 90;
+
 /// The handling of objects that block jobs if the cluster does not settle by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blockers {
@@ -32,7 +35,9 @@ pub async fn wait_until_settled(sim: &mut Simulation, blockers: Blockers) -> Vec
         sim.advance_replacing_dead(5).await;
         waited += 5;
         let quiet = sim.history.now().saturating_sub(sim.monitor.last_change()) >= QUIET_SECONDS * 1_000;
-        let quiet = quiet && !sim.has_pending_steps();
+        let silence = sim.monitor.silence(sim.history.now());
+        let is_silent = silence.is_none_or(|silence| silence >= SILENT_SECONDS * 1_000);
+        let quiet = quiet && is_silent && !sim.has_pending_steps();
         if !quiet && waited < SETTLE_TIMEOUT_SECONDS {
             continue;
         }

@@ -177,8 +177,9 @@ impl Details<'_> {
                     line.push('[');
                     self.conditions(line);
                     *line += "] ";
-                    if let Some(recovery) = self.object["status"].get("recovery") {
-                        *line += &recovery.to_string();
+                    let fields = ["progress", "recovery"].into_iter();
+                    for value in fields.filter_map(|field| self.object["status"].get(field)) {
+                        *line += &value.to_string();
                     }
                     line.push(' ');
                 }

@@ -36,6 +36,8 @@ struct Run {
     restarts: i64,
     /// In milliseconds since the start of the simulation.
     began: u64,
+    /// True if an operator has read its log.
+    is_read: bool,
 }
 
 /// The habits of a container.
@@ -85,6 +87,7 @@ impl Outputs {
                 attempt: pod::attempt(&**object),
                 restarts: main["restartCount"].as_i64().unwrap_or(0),
                 began: clock.now(),
+                is_read: false,
             };
             let uid = object.meta("uid").and_then(Value::as_str).unwrap_or_default();
             let mut runs = runs.lock();
@@ -103,13 +106,14 @@ impl Outputs {
 
     /// Returns for how many milliseconds a pod has printed no step, or with `any` no line.
     pub(crate) fn silent_for(&self, uid: &str, any: bool, now: u64) -> Option<u64> {
+        self.runs.lock().get(uid).map(|run| run.silent_for(any, now))
+    }
+
+    /// Returns for how many milliseconds all pods whose logs were read have printed nothing. `None` if no log was read.
+    pub(crate) fn all_silent_for(&self, now: u64) -> Option<u64> {
         let runs = self.runs.lock();
-        let run = runs.get(uid)?;
-        let printer = run.printer();
-        let until = printer.hangs_after + if any { printer.noise } else { 0 };
-        let printing = (now - run.began).min(until);
-        let last = run.began + printing / printer.interval * printer.interval;
-        Some(now - last)
+        let read = runs.values().filter(|run| run.is_read);
+        read.map(|run| run.silent_for(true, now)).min()
     }
 
     fn answer(&self, request: &SubresourceRequest, now: u64) -> SubresourceResponse {
@@ -118,7 +122,11 @@ impl Outputs {
             .meta("uid")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let Some(run) = self.runs.lock().get(uid).cloned() else {
+        let run = self.runs.lock().get_mut(uid).map(|run| {
+            run.is_read = true;
+            run.clone()
+        });
+        let Some(run) = run else {
             return failure_response(400, "BadRequest", "the container is waiting to start");
         };
         // Now and then a node does not answer.
@@ -138,6 +146,13 @@ impl Outputs {
 }
 
 impl Run {
+    fn silent_for(&self, any: bool, now: u64) -> u64 {
+        let printer = self.printer();
+        let until = printer.hangs_after + if any { printer.noise } else { 0 };
+        let printing = (now - self.began).min(until);
+        now - (self.began + printing / printer.interval * printer.interval)
+    }
+
     /// Returns the lines in the present file of the log, with their times by the clock of the node.
     fn lines(&self, now: u64) -> impl Iterator<Item = (Timestamp, String)> {
         let printer = self.printer();

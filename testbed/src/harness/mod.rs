@@ -144,6 +144,8 @@ impl<J: TrainingJob> PlanHarness<J> {
         let pattern = pattern.map(|pattern| Pattern::new(&pattern).expect("the pattern of a story is valid"));
         record.add(log, 200, pattern.as_ref());
         record.silent_for = std::time::Duration::from_secs(silent_for);
+        record.silent_since =
+            self.now.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs() - record.silent_for;
         self.reconcile()
     }
 
