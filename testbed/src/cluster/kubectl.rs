@@ -39,13 +39,6 @@ impl ControlPlane {
         self.kubectl_with_input(arguments, "").await
     }
 
-    /// Creates the objects of a manifest by kubectl, in this namespace unless they name another.
-    pub async fn create(&self, namespace: &str, manifest: &(impl ToString + ?Sized)) {
-        let arguments = ["create", "--namespace", namespace, "--filename", "-"];
-        let created = self.kubectl_with_input(&arguments, &manifest.to_string()).await;
-        created.success();
-    }
-
     /// Runs kubectl with this text as standard input.
     pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Output {
         static COUNT: AtomicU32 = AtomicU32::new(0);

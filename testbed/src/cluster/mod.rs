@@ -9,6 +9,7 @@ mod api_server;
 mod audit;
 mod binaries;
 mod control_plane;
+mod create;
 mod definitions;
 mod directory;
 mod kubectl;
