@@ -208,26 +208,34 @@ impl<'a> Output<'a> {
         self.records().any(advances) || self.has_replaced(stored.progress.as_ref())
     }
 
+    /// Returns true if the stored progress is that of a replica's record.
+    fn is_of(&self, stored: &ProgressStatus, record: &OutputRecord) -> bool {
+        let new = self.status_of(record);
+        match self.progress.counts_steps() {
+            true => stored.step == new.step,
+            false => (&stored.at, &stored.line) == (&new.at, &new.line),
+        }
+    }
+
     /// Returns true if progress of all watched replicas was read, and none is the stored one. In an output without progress
     /// that of the status may be too long ago to be read.
     fn has_replaced(&self, stored: Option<&ProgressStatus>) -> bool {
-        let is_stored = |record: &OutputRecord| {
-            let new = self.status_of(record);
-            stored.is_some_and(|stored| match self.progress.counts_steps() {
-                true => stored.step == new.step,
-                false => (&stored.at, &stored.line) == (&new.at, &new.line),
-            })
-        };
         let all_begun = self.records().filter(|record| record.has_begun).count() == self.replicas.len();
+        let is_stored = |record| stored.is_some_and(|stored| self.is_of(stored, record));
         all_begun && !self.replicas.is_empty() && !self.records().any(is_stored)
     }
 
     /// Returns the new progress for the status, if there is any. An operator that has seen none yet keeps the stored one,
-    /// because it cannot know which replica printed last.
+    /// because it cannot know which replica printed last. One that has seen the stored progress keeps it as well, because
+    /// another operator may have found other numbers with it.
     pub(super) fn status(&self, stored: Option<&ProgressStatus>) -> Option<ProgressStatus> {
         let begun = self.records().filter(|record| record.has_begun);
         let newest = begun.max_by_key(|record| (record.has_advanced, record.silent_since))?;
-        let is_new = newest.has_advanced || stored.is_none() || self.has_replaced(stored);
+        let is_new = match stored {
+            Some(known) if newest.has_advanced => !self.is_of(known, newest),
+            Some(_) => self.has_replaced(stored),
+            None => true,
+        };
         is_new.then(|| self.status_of(newest))
     }
 

@@ -277,6 +277,22 @@ fn the_next_attempt_is_not_judged_by_the_output_of_the_one_before() {
 }
 
 #[test]
+fn progress_that_another_operator_has_written_is_kept() {
+    let mut w = job("stalledAfterSeconds: 1800");
+    let log = ["step=5", "waiting"].map(|line| format!("2026-01-01T00:02:00Z {line}\n"));
+    w.reads("worker-0", FIRST, 0)
+        .after(400)
+        .reads("worker-0", &log.concat(), 0);
+    assert_eq!(w.status().progress.unwrap().step, Some(5.0));
+    // It has seen the last line only.
+    w.output.clear();
+    w.after(400)
+        .reads("worker-0", "", 0)
+        .reads("worker-0", &log[1], 0);
+    assert_eq!(w.status().progress.unwrap().step, Some(5.0));
+}
+
+#[test]
 fn progress_alone_is_written_rarely() {
     let mut w = job("stalledAfterSeconds: 1800");
     w.reads("worker-0", FIRST, 0);
