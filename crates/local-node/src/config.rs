@@ -173,8 +173,9 @@ pub struct LocalPod {
     pub annotations: BTreeMap<String, String>,
     /// A program that runs a command in another pod of the namespace: `EXEC POD COMMAND...`. The command gets the
     /// environment and the directory of that pod's first container, and the input and output of its caller. The
-    /// caller gets its exit code, as from `kubectl exec POD -- /bin/sh -c "COMMAND..."`. The program waits up to a
-    /// minute for a pod that does not run yet. The command is killed when its pod or the caller's pod ends.
+    /// caller gets its exit code, as from `kubectl exec POD -- /bin/sh -c "COMMAND..."`. Options of ssh before the pod have
+    /// no effect. The program waits up to a minute for a pod that does not run yet. The command is killed when its pod or
+    /// the caller's pod ends.
     pub exec: PathBuf,
     /// An empty directory of the pod's own, removed when the pod is deleted. It is for programs that would otherwise
     /// share files in `/tmp`.

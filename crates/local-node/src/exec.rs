@@ -18,9 +18,16 @@ use super::kill::{CALLERS, MARKER};
 use super::launch::Launch;
 
 /// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. The pod may
-/// be named by its host name in the cluster, `POD.SERVICE.NAMESPACE.svc`. Waits up to a minute for a pod that is about to
-/// start.
+/// be named by its host name in the cluster, `POD.SERVICE.NAMESPACE.svc`. Options of ssh before it have no effect. Waits up
+/// to a minute for a pod that is about to start.
 const EXEC: &str = r#"#!/bin/sh
+while :; do
+    case $1 in
+        -[BbcDEeFIiJLlmOoPpQRSWw]) shift 2 ;;
+        -*) shift ;;
+        *) break ;;
+    esac
+done
 pod=$1
 case $1 in *.svc | *.svc.*) pod=${1%%.*} ;; esac
 shift
@@ -104,10 +111,10 @@ impl Folders {
         }
         fs::create_dir_all(self.root.join("exec"))?;
         let pods = self.root.join("pods").join(&pod.namespace);
-        let pods = format!("pods={}\npod=", quoted(&pods.to_string_lossy()));
+        let pods = format!("\npods={}\npod=", quoted(&pods.to_string_lossy()));
         // Several pods may write the program at once, each from a file of its own.
         let part = self.pod(&pod.namespace, &pod.name).join("exec.part");
-        write_script(&part, &exec, &EXEC.replacen("pod=", &pods, 1))
+        write_script(&part, &exec, &EXEC.replacen("\npod=", &pods, 1))
     }
 
     /// Lets commands run in the pod, in the environment of the launched container, until the returned value is
@@ -195,8 +202,9 @@ mod tests {
         folders.make(&pod, Ipv4Addr::LOCALHOST).unwrap();
         let opened = folders.open(&pod, &launch).unwrap();
         let output = Command::new(folders.exec("ns"))
+            .args(["-x", "-o", "ConnectionAttempts=10", "-p2222", "-p", "2222"])
             .args([
-                "job-0",
+                "job-0.job.ns.svc",
                 "printf %s \"$ODD\";",
                 "pwd; echo $TRAINING_JOB_CALLERS; exit 7",
             ])
