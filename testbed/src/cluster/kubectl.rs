@@ -53,6 +53,8 @@ impl ControlPlane {
             .args(&files)
             .args([&self.kubectl])
             .args(arguments)
+            // A creation takes 0.25 s of CPU in place of 0.33 s.
+            .env("GOGC", "off")
             .env("KUBECACHEDIR", home.join("cache"));
         if self.is_own() {
             // Plug-ins that sign in to other clusters need the real home directory.

@@ -85,6 +85,11 @@ impl Election {
         } else {
             (two, one)
         };
+        // It leads some milliseconds after its lease is stored.
+        leader
+            .operator
+            .wait_for_metric("training_operator_leader", 1.0)
+            .await;
         leader.operator.ready().await;
         other.operator.ready().await;
         Self { stage, leader, other }
@@ -98,13 +103,10 @@ impl Candidate {
             .kubeconfig_for_service_account(&stage.namespace, name)
             .await;
         let client = cluster.client_of(&kubeconfig).await;
-        for (verb, resource) in [("create", "pods"), ("create", "leases.coordination.k8s.io")] {
-            let (resource, _) = resource.split_once('.').unwrap_or((resource, ""));
-            if resource == "pods" {
-                cluster
-                    .wait_until_allowed(&client, &stage.namespace, verb, resource)
-                    .await;
-            }
+        for resource in ["pods", "leases.coordination.k8s.io"] {
+            cluster
+                .wait_until_allowed(&client, &stage.namespace, "create", resource)
+                .await;
         }
         let proxy = cluster.proxy(&kubeconfig).await;
         let namespace = format!("--namespace={}", stage.namespace);
