@@ -41,6 +41,8 @@ impl ControlPlane {
         for line in applied.lines() {
             self.served(line.rsplit('/').next().unwrap_or_default()).await;
         }
+        // kubectl looks for a category only in its cache of what is served.
+        let _ = std::fs::remove_dir_all(self.directory.path().join("home/cache"));
         self.start_manager();
     }
 
