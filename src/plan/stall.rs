@@ -85,11 +85,14 @@ impl<'a> Output<'a> {
                 is_running,
             })
         };
+        let is_active = |of: &&ObservedReplica<'a>| !matches!(of.situation, Situation::Succeeded);
         // A role that waits for other ones has no pods, and does not end the silence of those.
-        let is_due = |of: &ObservedReplica<'a>| of.pod.is_some() || survey.is_due(job, of.replica.role);
-        let is_active =
-            |of: &&ObservedReplica<'a>| !matches!(of.situation, Situation::Succeeded) && is_due(of);
-        let all = || survey.replicas().filter(is_active);
+        let due = survey.roles.iter().flat_map(|of_role| {
+            let is_due = survey.is_due(job, of_role.role);
+            let replicas = of_role.replicas.iter();
+            replicas.filter(move |of| is_due || of.pod.is_some())
+        });
+        let all = || due.clone().filter(is_active);
         let prints = |of: &&ObservedReplica<'a>| job.watches(&of.replica);
         let mut chosen: Vec<&ObservedReplica<'a>> = all().filter(prints).collect();
         if chosen.is_empty() && !survey.replicas().any(|of| prints(&of)) {
