@@ -96,8 +96,8 @@ impl<'a> Output<'a> {
         let prints = |of: &&ObservedReplica<'a>| job.watches(&of.replica);
         let mut chosen: Vec<&ObservedReplica<'a>> = all().filter(prints).collect();
         if chosen.is_empty() && !survey.replicas().any(|of| prints(&of)) {
-            let first = all().filter(|of| of.replica.index == 0 && of.pod.is_some());
-            chosen.extend(first.last());
+            let mut first = all().filter(|of| of.replica.index == 0 && of.pod.is_some());
+            chosen.extend(first.next_back());
         }
         let total = chosen.len();
         let replicas: Vec<_> = chosen.into_iter().filter_map(watched).collect();
