@@ -1,10 +1,13 @@
 //! Creates objects from manifests.
 
+use std::error::Error;
+
 use http::Request;
-use kube::Resource;
 use kube::api::{DynamicObject, TypeMeta};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
+use kube::{Client, Resource};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::control_plane::ControlPlane;
@@ -18,31 +21,30 @@ impl ControlPlane {
     pub async fn create(&self, namespace: &str, manifest: &(impl ToString + ?Sized)) {
         let documents: Vec<Value> = serde_saphyr::from_multiple(&manifest.to_string())
             .unwrap_or_else(|e| panic!("the manifest: {e}"));
+        let client = self.client();
         for mut document in documents {
-            match document.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => {
-                    for item in items {
-                        self.create_object(namespace, item).await;
-                    }
-                }
-                _ => self.create_object(namespace, document).await,
+            let objects = match document.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => items,
+                _ => vec![document],
+            };
+            for object in objects {
+                let created = create(&client, namespace, &object).await;
+                created.unwrap_or_else(|error| panic!("{error}\n{object}"));
             }
         }
     }
+}
 
-    async fn create_object(&self, namespace: &str, object: Value) {
-        let refused = |error: &dyn std::fmt::Display| -> ! { panic!("{error}\n{object}") };
-        let types: TypeMeta = serde_json::from_value(object.clone()).unwrap_or_else(|e| refused(&e));
-        let kind = GroupVersionKind::try_from(&types).unwrap_or_else(|e| refused(&e));
-        let client = self.client();
-        let (resource, capabilities) = pinned_kind(&client, &kind).await.unwrap_or_else(|e| refused(&e));
-        let own = object["metadata"]["namespace"].as_str();
-        let namespace = (capabilities.scope == Scope::Namespaced).then(|| own.unwrap_or(namespace));
-        let path = DynamicObject::url_path(&resource, namespace);
-        let request =
-            Request::post(format!("{path}?fieldValidation=Strict")).body(object.to_string().into_bytes());
-        let request = request.unwrap_or_else(|e| refused(&e));
-        let created: kube::Result<Value> = client.request(request).await;
-        created.unwrap_or_else(|e| refused(&e));
-    }
+async fn create(client: &Client, namespace: &str, object: &Value) -> Result<(), Box<dyn Error>> {
+    let types = TypeMeta::deserialize(object)?;
+    let kind = GroupVersionKind::try_from(types)?;
+    let (resource, capabilities) = pinned_kind(client, &kind).await?;
+    let own = object["metadata"]["namespace"].as_str();
+    let namespace = (capabilities.scope == Scope::Namespaced).then(|| own.unwrap_or(namespace));
+    let path = DynamicObject::url_path(&resource, namespace);
+    let request = Request::post(format!("{path}?fieldValidation=Strict"));
+    client
+        .request::<Value>(request.body(object.to_string().into_bytes())?)
+        .await?;
+    Ok(())
 }

@@ -42,7 +42,7 @@ impl ControlPlane {
             self.served(line.rsplit('/').next().unwrap_or_default()).await;
         }
         // kubectl looks for a category only in its cache of what is served.
-        let _ = std::fs::remove_dir_all(self.directory.path().join("home/cache"));
+        let _ = std::fs::remove_dir_all(self.kubectl_cache());
         self.start_manager();
     }
 

@@ -86,11 +86,7 @@ impl Election {
             (two, one)
         };
         // It leads some milliseconds after its lease is stored.
-        leader
-            .operator
-            .wait_for_metric("training_operator_leader", 1.0)
-            .await;
-        leader.operator.ready().await;
+        leader.takes_over(&stage).await;
         other.operator.ready().await;
         Self { stage, leader, other }
     }
