@@ -196,11 +196,12 @@ deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans,
 ##@ Generate
 
 .PHONY: crds snapshots docs dashboard compat protobuf public-api
-crds: build ## Write crds/ and the chart's copies anew
+crds: build ## Write crds/, the chart's copies and the definition of the example anew
 	$(OPERATOR) crd --dir crds
 	$(OPERATOR) crd --kind MPIJob --dir crds/mpi
 	$(OPERATOR) crd --kind MxJob --kind TfJob --dir crds/mlkube
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test offline chart::
+	UPDATE_SNAPSHOTS=1 cargo test $(EXAMPLE) --quiet --test local the_committed_definition_is_current
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test kind snapshots::
