@@ -175,8 +175,8 @@ impl<'a> Applier<'a> {
                 continue;
             };
             let api = self.api::<ObjectRecord>(kind);
-            match self.call(0, api.get(original)).await {
-                Ok(original) => all.push(Cow::Owned(object.copy_of(&original.body))),
+            match self.read(kind, &api, original).await {
+                Ok((_, original)) => all.push(Cow::Owned(object.copy_of(&original.body))),
                 Err(error) => {
                     let problem = match Answer::from(&error) {
                         Answer::NotFound => ApplyError::NoOriginal(object.kind.kind, original.to_owned()),
@@ -294,7 +294,7 @@ impl<'a> Applier<'a> {
         make: impl Fn() -> Option<O>,
         name: &str,
     ) -> Result<CreateOutcome, ApplyError> {
-        let (epoch, there) = match self.call_in_epoch(kind, 0, api.get(name)).await {
+        let (epoch, there) = match self.read(kind, api, name).await {
             Ok(answer) => answer,
             // The object has been deleted meanwhile.
             Err(error) if Answer::from(&error) == Answer::NotFound => return Err(ApplyError::StillThere),
@@ -446,18 +446,13 @@ impl<'a> Applier<'a> {
         api: &Api<PartialChild<C>>,
         deletion: &Deletion,
     ) -> Result<(), ApplyError> {
-        let Deletion {
-            kind,
-            name,
-            uid,
-            force,
-        } = deletion;
+        let Deletion { name, uid, kind, .. } = deletion;
         let kind = *kind;
         let epoch = self.children().epoch(kind);
         // The watch may report the deletion before the response arrives.
         self.children()
             .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
-        let deleted = self.call_delete::<C>(api, name, uid, *force).await;
+        let deleted = self.call_delete(api, deletion).await;
         match deleted {
             Ok(DeleteAnswer::Deleted) => self.log("deleted", kind, name),
             Ok(DeleteAnswer::AlreadyGone) => {
@@ -474,12 +469,11 @@ impl<'a> Applier<'a> {
     async fn call_delete<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
-        name: &str,
-        uid: &str,
-        force: bool,
+        deletion: &Deletion,
     ) -> Result<DeleteAnswer, CallError> {
+        let (name, uid) = (&*deletion.name, &*deletion.uid);
         let params = DeleteParams {
-            grace_period_seconds: force.then_some(0),
+            grace_period_seconds: deletion.force.then_some(0),
             ..delete_params_with_uid(uid)
         };
         let error = match self.call(0, api.delete(name, &params)).await {
@@ -496,8 +490,8 @@ impl<'a> Applier<'a> {
         };
         // Another object may have the name now. But a conflict can have other causes, and then the object still exists and
         // must be deleted later.
-        match self.call(0, api.get(name)).await {
-            Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
+        match self.read(deletion.kind, api, name).await {
+            Ok((_, there)) if there.meta().uid.as_deref() == Some(uid) => Err(error),
             Ok(_) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) if error.is_not_found(name) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) => Err(error),

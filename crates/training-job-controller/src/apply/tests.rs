@@ -94,6 +94,17 @@ fn read(properties: &str) -> (u16, Value) {
             object["metadata"]["ownerReferences"][0]["name"] = json!("other")
         }),
         "nobody's" => stored("a", |object| object["metadata"]["ownerReferences"] = json!([])),
+        "Status" => {
+            return (
+                200,
+                json!({"kind": "Status", "metadata": {}, "status": "Success"}),
+            );
+        }
+        "gone" => {
+            let (code, mut status) = failure(404, "NotFound");
+            status["details"] = json!({"name": "made"});
+            return (code, status);
+        }
         code => return failure(code.parse().unwrap(), "Failure"),
     };
     if words.contains(&"unlabelled") {
@@ -214,6 +225,29 @@ async fn only_a_forced_deletion_has_no_grace_period() {
         assert_eq!(line, "DELETE /api/v1/namespaces/ns/pods/made");
         assert_eq!(body["gracePeriodSeconds"], grace);
         assert_eq!(body["preconditions"], json!({"uid": "m"}));
+    }
+}
+
+#[tokio::test]
+async fn an_object_whose_deletion_conflicts_is_gone_only_if_the_name_is_free_or_anothers() {
+    for (found, wanted) in [
+        ("ours", "Call 409"),
+        ("gone", "()"),
+        ("404", "Call 404"),
+        ("renewed", "()"),
+        ("Status", "Call 502"),
+        ("500", "Call 500"),
+    ] {
+        let server = Server::new(move |method, _| match (method, found) {
+            ("DELETE", _) => failure(409, "Conflict"),
+            (_, "renewed") => (200, stored("a", |object| object["metadata"]["uid"] = json!("n"))),
+            _ => read(found),
+        });
+        let applier = server.applier();
+        let kind = ChildKind::Object(CONFIG);
+        let api = applier.api::<ObjectRecord>(kind);
+        let deleted = applier.delete_one(&api, &deletion(kind, "made", false)).await;
+        assert_eq!(outcome(deleted), wanted, "{found}");
     }
 }
 
