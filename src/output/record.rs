@@ -87,12 +87,12 @@ impl OutputRecord {
         self.mark.as_ref()?.time.parse().ok()
     }
 
-    /// Adds the last lines of a log, at most `tail` of them: lines that begin with their times, as with `timestamps=true`. Returns
-    /// true if they show progress. So do more new lines than `tail`, and a log that was rotated since the read before: lines
-    /// that were not read may have a new step.
+    /// Adds the last lines of a log: lines that begin with their times, as with `timestamps=true`. Returns
+    /// true if they show progress, or if lines before them may be missing, which may have a new step: on the first read,
+    /// because the log may have been rotated before it, and if the last line of the read before is not among them.
     ///
     /// Lines are compared with the last one of the read before, and never by their times, because clocks of nodes change.
-    pub fn add(&mut self, log: &str, tail: usize, pattern: Option<&Pattern>) -> bool {
+    pub fn add(&mut self, log: &str, pattern: Option<&Pattern>) -> bool {
         let mut lines: Vec<(&str, &str)> = log.lines().map(split_time).collect();
         let last = lines.last().map(|(time, text)| Mark {
             time: (*time).to_owned(),
@@ -111,7 +111,7 @@ impl OutputRecord {
             _ => at + 1,
         });
         let new = lines.get(begin..).unwrap_or_default();
-        let mut has_advanced = false;
+        let mut is_seen = false;
         for (time, text) in new {
             // A bar rewrites its line.
             let mut parts = text.split('\r').filter(|part| !part.trim().is_empty());
@@ -128,13 +128,12 @@ impl OutputRecord {
             if is_progress {
                 last.clone_into(&mut self.line);
                 self.at = time.parse().ok();
-                has_advanced = true;
+                is_seen = true;
             }
         }
-        let lacks_lines = known.is_none() && (new.len() >= tail || self.mark.is_some() && !new.is_empty());
+        let has_advanced = is_seen || known.is_none() && !new.is_empty();
         self.mark = last.or(self.mark.take());
-        has_advanced |= lacks_lines;
-        self.has_begun |= has_advanced;
+        self.has_begun |= is_seen;
         self.has_advanced |= has_advanced && self.is_read;
         self.is_read = true;
         self.unread = None;
@@ -184,13 +183,11 @@ fn shortened(text: &str, bound: usize) -> &str {
 mod tests {
     use super::*;
 
-    const TAIL: usize = 20;
-
     const FIRST: &str = "2026-01-01T10:00:00.1Z step 1/9 loss=3\n2026-01-01T10:00:01.2Z step 2/9 loss=2\n";
 
     fn record(log: &str, pattern: Option<&Pattern>) -> OutputRecord {
         let mut record = OutputRecord::default();
-        record.add(log, TAIL, pattern);
+        record.add(log, pattern);
         record
     }
 
@@ -205,17 +202,17 @@ mod tests {
         assert_eq!(record.line, "step 2/9 loss=2");
         // The API server sends the last second again.
         let again = "2026-01-01T10:00:01.2Z step 2/9 loss=2\n";
-        assert!(!record.add(again, TAIL, None) && !record.add("", TAIL, None));
+        assert!(!record.add(again, None) && !record.add("", None));
         let more = format!("{again}2026-01-01T10:00:01.2Z step 2/9 loss=1\n");
-        assert!(record.add(&more, TAIL, None));
+        assert!(record.add(&more, None));
         assert_eq!(record.numbers.loss, Some(1.0));
     }
 
     #[test]
     fn the_clock_of_a_node_may_go_back_and_a_log_may_be_rotated() {
         let mut record = record(FIRST, None);
-        assert!(!record.add("", TAIL, None), "the new file is empty");
-        assert!(record.add("2026-01-01T09:00:00Z step 3/9\n", TAIL, None));
+        assert!(!record.add("", None), "the new file is empty");
+        assert!(record.add("2026-01-01T09:00:00Z step 3/9\n", None));
         assert_eq!(record.numbers.step, Some(3.0));
     }
 
@@ -226,19 +223,16 @@ mod tests {
         let mut log = FIRST.to_owned();
         let mut add = |line: &str| {
             log += line;
-            record.add(&log, TAIL, Some(&pattern))
+            record.add(&log, Some(&pattern))
         };
         assert!(!add("2026-01-01T10:00:02Z alive\n2026-01-01T10:00:03Z step 2\n"));
         assert!(add("2026-01-01T10:00:04Z step 1\n"), "it began again");
         assert!(!add("2026-01-01T10:00:05Z alive\n"));
         assert_eq!(record.lines.back().map(String::as_str), Some("alive"));
         let alive = "2026-01-01T10:00:06Z alive\n";
-        let cut_off = record.add(&alive.repeat(TAIL), TAIL, Some(&pattern));
+        let cut_off = record.add(&alive.repeat(20), Some(&pattern));
         assert!(cut_off, "the part that was not read may have a step");
-        assert!(
-            !record.add(&alive.repeat(TAIL), TAIL, Some(&pattern)),
-            "nothing is new"
-        );
+        assert!(!record.add(&alive.repeat(20), Some(&pattern)), "nothing is new");
     }
 
     #[test]
@@ -246,11 +240,14 @@ mod tests {
         let pattern = Pattern::new(r"^step (?P<step>\d+)").unwrap();
         let mut record = record(FIRST, Some(&pattern));
         let alive = "2026-01-01T10:00:09Z alive\n";
+        assert!(record.add(alive, Some(&pattern)), "it begins after the last line");
+        let mut late = OutputRecord::default();
         assert!(
-            record.add(alive, TAIL, Some(&pattern)),
-            "it begins after the last line"
+            late.add(alive, Some(&pattern)),
+            "no read came before the rotation"
         );
-        assert!(!record.add(&alive.repeat(2), TAIL, Some(&pattern)));
+        assert!(!late.has_begun, "the limit is that of the start");
+        assert!(!record.add(&alive.repeat(2), Some(&pattern)));
     }
 
     #[test]
@@ -269,12 +266,12 @@ mod tests {
         let pattern = Pattern::new(r"(?P<step>\d+)/9").unwrap();
         let first = "2026-01-01T10:00:00Z \r1/9\r2/9";
         let mut record = record(first, Some(&pattern));
-        assert!(!record.add(first, TAIL, Some(&pattern)));
+        assert!(!record.add(first, Some(&pattern)));
         assert!(
-            !record.add(&format!("{first}\ralive"), TAIL, Some(&pattern)),
+            !record.add(&format!("{first}\ralive"), Some(&pattern)),
             "the step is the same"
         );
-        assert!(record.add(&format!("{first}\ralive\r3/9"), TAIL, Some(&pattern)));
+        assert!(record.add(&format!("{first}\ralive\r3/9"), Some(&pattern)));
     }
 
     #[test]
@@ -289,6 +286,6 @@ mod tests {
             "{:?}",
             record.lines
         );
-        assert!(!record.clone().add(&log, TAIL, None), "the mark is found again");
+        assert!(!record.clone().add(&log, None), "the mark is found again");
     }
 }

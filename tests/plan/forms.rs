@@ -4,7 +4,7 @@ use training_job::output::{Numbers, OutputRecord};
 
 fn read(line: &str) -> Numbers {
     let mut record = OutputRecord::default();
-    record.add(&format!("2026-01-01T00:00:00Z {line}"), 200, None);
+    record.add(&format!("2026-01-01T00:00:00Z {line}"), None);
     record.numbers
 }
 

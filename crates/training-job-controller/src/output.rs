@@ -233,7 +233,7 @@ impl OutputReader {
             // The end of the tail is missing. The next read requests fewer lines.
             Ok(log) if log.len() >= TAIL_BYTES => reader.tail = (reader.tail / 2).max(FEWEST_TAIL_LINES),
             Ok(log) => {
-                has_advanced = record.add(&log, reader.tail, progress.pattern.as_ref());
+                has_advanced = record.add(&log, progress.pattern.as_ref());
                 if has_advanced {
                     reader.silent_since = now;
                 }

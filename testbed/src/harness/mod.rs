@@ -142,7 +142,7 @@ impl<J: TrainingJob> PlanHarness<J> {
             .progress
             .and_then(|progress| progress.pattern);
         let pattern = pattern.map(|pattern| Pattern::new(&pattern).expect("the pattern of a story is valid"));
-        record.add(log, 200, pattern.as_ref());
+        record.add(log, pattern.as_ref());
         record.silent_for = std::time::Duration::from_secs(silent_for);
         record.silent_since =
             self.now.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs() - record.silent_for;
