@@ -13,7 +13,7 @@ const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 /// Sets a condition. Returns true if the status has changed.
 ///
 /// A condition with the same status and reason is not changed. A changed condition moves to the end of the list, so that
-/// the last condition is the latest; only Stalled comes before Running. Nothing changes after Failed.
+/// the last condition is the latest; only Stalled comes before it. Nothing changes after Failed.
 ///
 /// Clients sort conditions by their times, which are in seconds, to find the latest. Therefore a condition other than
 /// Created becomes True at least one second after all other True conditions.
@@ -34,7 +34,7 @@ pub(super) fn set(
         .and_then(|c| c.last_transition_time.clone());
     let at = match (value, type_) {
         (ConditionStatus::True, ConditionType::Created) => now,
-        (_, ConditionType::Stalled) => before_running(status, now),
+        (_, ConditionType::Stalled) => before_state(status, now),
         (ConditionStatus::True, _) => after_others(status, type_, now),
         _ => now,
     };
@@ -46,10 +46,12 @@ pub(super) fn set(
         last_update_time: Some(Time(if kept.is_some() { now } else { at.max(now) })),
         last_transition_time: kept.or(Some(Time(at))),
     };
-    if !matches!(
-        type_,
-        ConditionType::Created | ConditionType::Running | ConditionType::HookPanicked
-    ) {
+    let keeps_stall = match type_ {
+        ConditionType::Created | ConditionType::HookPanicked => true,
+        ConditionType::Running => value == ConditionStatus::True,
+        _ => false,
+    };
+    if !keeps_stall {
         remove(status, ConditionType::Stalled);
     }
     match type_ {
@@ -62,24 +64,25 @@ pub(super) fn set(
         ConditionType::Created | ConditionType::HookPanicked | ConditionType::Stalled => {}
     }
     remove(status, type_);
-    let running = status
-        .conditions
-        .iter()
-        .position(|c| c.type_ == ConditionType::Running.as_str());
-    let place = running.filter(|_| type_ == ConditionType::Stalled);
+    let state = status.conditions.iter().rposition(is_true);
+    let place = state.filter(|_| type_ == ConditionType::Stalled);
     status
         .conditions
         .insert(place.unwrap_or(status.conditions.len()), condition);
     true
 }
 
-/// Returns a time before that of Running. Some clients take the newest condition as the state of the job, and fail on an unknown
-/// type. The time of the last update is that of the stall.
-fn before_running(status: &JobStatus, now: Timestamp) -> Timestamp {
-    let running = status.condition(ConditionType::Running);
-    let running = running.and_then(|c| c.last_transition_time.as_ref());
-    let before = running.and_then(|time| time.0.checked_sub(SignedDuration::from_secs(1)).ok());
+/// Returns a time before that of the latest True condition. Some clients take the newest condition as the state of the job, and
+/// fail on an unknown type. The time of the last update is that of the stall.
+fn before_state(status: &JobStatus, now: Timestamp) -> Timestamp {
+    let state = status.conditions.iter().rev().find(|c| is_true(c));
+    let since = state.and_then(|c| c.last_transition_time.as_ref());
+    let before = since.and_then(|time| time.0.checked_sub(SignedDuration::from_secs(1)).ok());
     before.map_or(now, |before| before.min(now))
+}
+
+fn is_true(condition: &JobCondition) -> bool {
+    condition.status == ConditionStatus::True
 }
 
 /// Returns `now`, or one second after the latest True condition of another type if that is later.

@@ -92,12 +92,15 @@ impl<'a> Output<'a> {
             let replicas = of_role.replicas.iter();
             replicas.filter(move |of| is_due || of.pod.is_some())
         });
-        let all = || due.clone().filter(is_active);
         let prints = |of: &&ObservedReplica<'a>| job.watches(&of.replica);
-        let mut chosen: Vec<&ObservedReplica<'a>> = all().filter(prints).collect();
-        if chosen.is_empty() && !survey.replicas().any(|of| prints(&of)) {
-            let mut first = all().filter(|of| of.replica.index == 0 && of.pod.is_some());
-            chosen.extend(first.next_back());
+        let mut chosen: Vec<&ObservedReplica<'a>> = due.filter(is_active).filter(prints).collect();
+        if !survey.replicas().any(|of| prints(&of) && is_active(&of)) {
+            let mut roles = survey.roles.iter().rev();
+            let first = roles.find_map(|of_role| {
+                let mut replicas = of_role.replicas.iter();
+                replicas.find(|of| of.pod.is_some() && is_active(of))
+            });
+            chosen.extend(first);
         }
         let total = chosen.len();
         let replicas: Vec<_> = chosen.into_iter().filter_map(watched).collect();
@@ -229,13 +232,19 @@ impl<'a> Output<'a> {
     }
 
     /// Returns the new progress for the status, if there is any. An operator that has seen none yet keeps the stored one,
-    /// because it cannot know which replica printed last. One that has seen the stored progress keeps it as well, because
-    /// another operator may have found other numbers with it.
+    /// because it cannot know which replica printed last. One that has seen the stored progress keeps it as well until another
+    /// replica has surely printed later, because another operator may have read the replicas in another order.
     pub(super) fn status(&self, stored: Option<&ProgressStatus>) -> Option<ProgressStatus> {
         let begun = self.records().filter(|record| record.has_begun);
         let newest = begun.max_by_key(|record| (record.has_advanced, record.silent_since))?;
         let is_new = match stored {
-            Some(known) if newest.has_advanced => !self.is_of(known, newest),
+            Some(known) if newest.has_advanced => {
+                let shown = self.records().filter(|record| self.is_of(known, record));
+                let shown = shown.map(|record| record.silent_since).max();
+                // A read is an interval late, and half of one more on a busy operator.
+                let late = self.progress.interval() * 3 / 2;
+                shown.is_none_or(|shown| newest.silent_since > shown + late)
+            }
             Some(_) => self.has_replaced(stored),
             None => true,
         };

@@ -37,6 +37,10 @@ fn only_a_job_with_the_policy_is_watched() {
     assert_eq!(watched(&job("stalledAfterSeconds: 60")), ["job-worker-0"]);
     let all = job("watch: All");
     assert_eq!(watched(&all), ["job-scheduler-0", "job-worker-0", "job-worker-1"]);
+    let mut others = job("stalledAfterSeconds: 60");
+    others.pod("worker-0").exits(0);
+    others.reconcile();
+    assert_eq!(watched(&others), ["job-worker-1"], "it may hang as well");
     let mut ended = job("watch: All");
     ended.pod("worker-1").exits(0);
     ended.reconcile();
@@ -86,6 +90,44 @@ fn a_stalled_job_has_the_condition_and_one_event_until_it_makes_progress() {
     w.reads("worker-0", "2026-01-01T00:12:00Z step 2/9 loss=3\n", 0);
     assert!(!w.state().contains("Stalled"));
     assert_eq!(reasons(&w), ["ToyJobStalled", "ToyJobAdvancing"]);
+}
+
+#[test]
+fn the_stall_of_a_job_that_waits_to_run_is_not_its_newest_condition() {
+    for restarts in [false, true] {
+        let mut w = job("stalledAfterSeconds: 60");
+        if restarts {
+            w.pod("worker-1").exits(137).reconcile().finish_deletions();
+        } else {
+            w = PlanHarness::train("Scheduler=1 Worker=1", "progress: {stalledAfterSeconds: 60}");
+        }
+        w.reconcile().pod("worker-0").running().reconcile().after(60);
+        w.reads("worker-0", FIRST, 60);
+        let status = w.status();
+        let times = status
+            .conditions
+            .iter()
+            .map(|c| (c.last_transition_time.clone().unwrap().0, &*c.type_));
+        let newest = times.max().unwrap().1;
+        assert_eq!(
+            newest,
+            if restarts { "Restarting" } else { "Created" },
+            "{}",
+            w.state()
+        );
+        assert_eq!(status.conditions.last().unwrap().type_, newest);
+        assert!(w.state().contains("Stalled"), "{}", w.state());
+    }
+}
+
+#[test]
+fn a_job_that_no_longer_runs_is_not_stalled() {
+    let mut w = PlanHarness::train("Worker=1", "progress: {stalledAfterSeconds: 60}").started();
+    w.reads("worker-0", FIRST, 60);
+    assert_eq!(w.state(), "Created Stalled Running");
+    w.pod("worker-0")
+        .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
+    assert_eq!(w.reconcile().state(), "Created");
 }
 
 #[test]
@@ -293,11 +335,30 @@ fn progress_that_another_operator_has_written_is_kept() {
 }
 
 #[test]
+fn two_operators_do_not_write_the_progress_of_two_silent_replicas_in_turns() {
+    let mut w = job("stalledAfterSeconds: 600, watch: All");
+    let second = ["step 1/9", "step 2/9"].map(|line| format!("2026-01-01T00:00:20Z {line}\n"));
+    w.reads("worker-0", FIRST, 0)
+        .reads("worker-1", &second[0], 0)
+        .after(70)
+        .reads("worker-0", "", 70)
+        .reads("worker-1", &second[1], 0);
+    assert_eq!(
+        w.status().progress.unwrap().summary,
+        "1/9",
+        "the order of the two is not known"
+    );
+    let third = "2026-01-01T00:00:30Z step 3/9\n";
+    w.after(70).reads("worker-0", "", 140).reads("worker-1", third, 0);
+    assert_eq!(w.status().progress.unwrap().summary, "3/9");
+}
+
+#[test]
 fn progress_alone_is_written_rarely() {
     let mut w = job("stalledAfterSeconds: 1800");
     w.reads("worker-0", FIRST, 0);
     let record = w.output.get_mut("job-worker-0").unwrap();
-    record.add("2026-01-01T00:02:00Z step 2/9\n", 200, None);
+    record.add("2026-01-01T00:02:00Z step 2/9\n", None);
     let change = w.plan().status.unwrap();
     assert!(!change.urgent);
     assert_eq!(change.at_most_every.map(|wait| wait.as_secs()), Some(360));
