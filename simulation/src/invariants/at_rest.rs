@@ -166,8 +166,10 @@ impl SettledCluster {
                 .values()
                 .all(|pod| pod::phase(*pod) == "Running" && !job::is_deleting(*pod));
         let is_watched = progress["stalledAfterSeconds"].is_u64() && all_run && job::is(job, "Running");
-        // The operator leaves an invalid job as it is.
-        let is_excused = job::is_invalid(job) || uid(job).is_some_and(|uid| self.edited.contains(uid));
+        // The operator leaves an invalid job as it is. A job whose deciding replica has no pod has no output.
+        let is_excused = job::is_invalid(job)
+            || self.is_job_blocked(job)
+            || uid(job).is_some_and(|uid| self.edited.contains(uid));
         (is_watched && !is_excused && !job::is(job, "Stalled"))
             .then(|| "it hangs and is not stalled".to_owned())
     }

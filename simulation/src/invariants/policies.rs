@@ -4,7 +4,7 @@ use kube_memory::{Action, Object};
 use serde_json::json;
 
 use super::CheckedChange;
-use crate::world::job;
+use crate::world::{job, pod};
 
 /// The uncounted restarts of a role in an hour that StepJobs allow. No run is longer.
 const MAX_UNCOUNTED: usize = 2;
@@ -25,14 +25,20 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
     let failure = job::policy(after, "failurePolicy");
     if restarts(after) > restarts(before) {
         let ignores_all = failure["rules"][0] == json!({"action": "Ignore"});
-        // The simulated kubelets also restart containers of pods with restart policy `Never`.
+        // The simulated kubelets also restart containers of pods with restart policy `Never`. A restart of the job removes
+        // the record of those that it counts.
         let in_place = |job: &Object| job["status"]["recovery"]["inPlace"].clone();
-        if ignores_all && in_place(before) == in_place(after) {
+        let pods = m.view.list("pods", None);
+        let mut of_job = pods.iter().filter(|pod| job::controller(&***pod) == Some(uid));
+        let by_kubelets =
+            in_place(before) != in_place(after) || of_job.any(|pod| pod::has_restarted(&**pod));
+        // A stall is no failure of a replica: only `onStall` says what follows.
+        let is_stall = after["status"]["failure"]["reason"] == "Stalled";
+        if ignores_all && !is_stall && !by_kubelets {
             return m.violation("a restart that its failure policy ignores was counted");
         }
         let limit = failure["maxRestarts"].as_i64();
         // Restarts by kubelets have already happened when they are counted.
-        let by_kubelets = in_place(before) != in_place(after);
         let limit = limit.filter(|_| failure["windowSeconds"].is_null() && !by_kubelets);
         if let Some(limit) = limit.filter(|limit| restarts(after) > *limit) {
             return m.violation(&format!("restarted more often than maxRestarts {limit}"));

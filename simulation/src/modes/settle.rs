@@ -82,9 +82,9 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
     sim.advance_replacing_dead(seconds).await;
     let mut calls = sim.network.take_calls();
     calls.retain(|call| call.verb != "watch" && !call.is("get", "pods/log"));
-    // The count of an event is written once, after its last repetition.
+    // Each operator writes the count of an event once, after its last repetition.
     let mut counted = BTreeSet::new();
-    calls.retain(|call| !(call.is("patch", "events") && counted.insert(call.name.clone())));
+    calls.retain(|call| !(call.is("patch", "events") && counted.insert((call.operator, call.name.clone()))));
     // Each operator reports a pending pod once, five minutes after it cached the pod.
     let mut named = 0;
     let due = sim.pending_pods() * sim.operators();
@@ -96,7 +96,8 @@ pub async fn check_idle(sim: &mut Simulation, seconds: u64) -> Vec<Violation> {
     let mut explained = BTreeSet::new();
     calls.retain(|call| {
         let explanation = (call.operator, call.name.clone());
-        !(named > 0 && explains_wait(sim, call) && explained.insert(explanation))
+        // A job has 25 events, and one more in five minutes.
+        !(due > 0 && explains_wait(sim, call) && explained.insert(explanation))
     });
     let mut violations = Vec::new();
     let mut violated = |id: &'static str, what: String| violations.push(Violation { id, at, what });

@@ -56,6 +56,14 @@ fn containers(pod: &impl Json) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
+/// Returns true if a kubelet has restarted a container of the pod.
+pub fn has_restarted(pod: &impl Json) -> bool {
+    let lists =
+        ["initContainerStatuses", "containerStatuses"].map(|list| pod.member("status")[list].as_array());
+    let mut containers = lists.into_iter().flatten().flatten();
+    containers.any(|container| container["restartCount"].as_i64() > Some(0))
+}
+
 /// Returns true if the pod is being deleted or is the target of a disruption while its first container runs.
 pub fn is_going(pod: &impl Json) -> bool {
     let mut conditions = pod.member("status")["conditions"]
