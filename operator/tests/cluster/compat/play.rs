@@ -14,8 +14,11 @@ use super::normal::HOLD;
 use super::pods::Life;
 use super::requests::{Answer, Requests};
 
-/// Maximum wait for the pod that a step changes.
-const POD_PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum wait for the pod that a step changes, on a busy machine.
+const POD_PATIENCE: Duration = Duration::from_mins(1);
+
+/// The same where the recording has no pod.
+const NO_POD_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Play {
     pub(crate) scenario: Scenario,
@@ -27,6 +30,8 @@ pub(crate) struct Play {
     pub(crate) submitted: Value,
     /// The responses since the last look.
     pub(crate) did: Vec<Value>,
+    /// True if the pod of the next step is recorded as missing, or nothing is recorded yet.
+    pub(crate) may_lack_pod: bool,
     mirror: Mirror,
     requests: Requests,
     jobs: String,
@@ -88,6 +93,7 @@ impl Play {
             uid: String::new(),
             submitted: Value::Null,
             did: Vec::new(),
+            may_lack_pod: false,
             jobs: format!(
                 "/apis/{}/namespaces/{namespace}/{}",
                 resource.api_version, resource.plural
@@ -281,8 +287,12 @@ impl Play {
     async fn await_pod(&self, name: &str) {
         let mut held = self.held();
         let there = held.wait_for(|held| held.pods.contains_key(name));
+        let patience = match self.may_lack_pod {
+            true => NO_POD_PATIENCE,
+            false => POD_PATIENCE,
+        };
         // If there is no pod, the comparison with the recording reports it.
-        let _ = tokio::time::timeout(POD_PATIENCE, there).await;
+        let _ = tokio::time::timeout(patience, there).await;
     }
 
     async fn live_all(&mut self, step: &Value) -> Result<(), String> {
