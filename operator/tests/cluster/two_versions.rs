@@ -70,6 +70,22 @@ async fn a_job_runs_by_the_version_in_which_it_was_created() {
         pods.iter()
             .all(|pod| label(pod)["training.kubeflow.org/operator-name"] == "mpijob-controller")
     );
+    let config = cluster.kubeconfig().display().to_string();
+    for (name, is_v2beta1) in [("of-v1", false), ("of-v2beta1", true)] {
+        let job = format!("mpijob/{name}");
+        let explain = [
+            "explain",
+            "--cluster",
+            &job,
+            "--namespace",
+            &namespace,
+            "--kubeconfig",
+            &config,
+        ];
+        let text = run(&explain).stdout;
+        assert_eq!(text.contains("by the rules of v2beta1"), is_v2beta1, "{text}");
+        assert!(text.contains(name), "{text}");
+    }
 }
 
 #[tokio::test]

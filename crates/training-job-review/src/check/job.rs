@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use training_job::Settings;
 use training_job::offline;
 
@@ -38,10 +38,16 @@ impl Job {
         let mut object = serde_json::to_value(object)?;
         let status = object["status"].take();
         let checked = offline::check(&kind, &object);
-        let checked = checked.map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?;
+        let mut object = checked
+            .map_err(|errors| anyhow::anyhow!("{origin} is invalid: {errors}"))?
+            .object;
+        // A kind with several versions may record there by which one the job runs.
+        if let Some(version) = status.get("apiVersion") {
+            object["status"] = json!({"apiVersion": version});
+        }
         Ok(Self {
             version: kind.resource.version.clone(),
-            object: checked.object,
+            object,
             status,
             file: origin.clone(),
             below: String::new(),
