@@ -54,7 +54,7 @@ mpi: ready-mpi build-local ## Train with Open MPI from examples/mpi/train.yaml o
 
 ##@ Test
 
-.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-schedulers test-consumers test-helm test-alerts test-release test-node test-pages
+.PHONY: test test-shells test-example test-large test-oldest test-upgrade test-image test-tensorflow test-frameworks test-ssh test-schedulers test-consumers test-helm test-alerts test-release test-node test-pages
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
@@ -136,6 +136,10 @@ test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also wh
 	@tools/venv.sh tqdm
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test large_training -- local_run:: cluster::
+
+test-ssh: build ## Train an MPIJob v2beta1 whose workers run the sshd of this machine (needs openssh-server, and as root /run/sshd)
+	@tools/venv.sh mpi
+	SSHD_REQUIRED=1 cargo test --package training-operator --all-features --quiet --test training -- ranks_of_v2beta1
 
 test-schedulers: build ## Run jobs under the real kube-scheduler, coscheduling, Volcano and Kueue (builds them for minutes, not part of make test)
 	@tests/control-plane/build.sh

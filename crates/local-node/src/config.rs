@@ -177,9 +177,13 @@ pub struct LocalPod {
     /// no effect. The program waits up to a minute for a pod that does not run yet. The command is killed when its pod or
     /// the caller's pod ends.
     pub exec: PathBuf,
+    /// A program that runs a command in this pod, as its one argument, like [`exec`](Self::exec) but always directly.
+    pub enter: PathBuf,
     /// An empty directory of the pod's own, removed when the pod is deleted. It is for programs that would otherwise
     /// share files in `/tmp`.
     pub temporary: PathBuf,
+    /// The directory of the files of ConfigMaps and Secrets that the pod mounts, in a directory for each volume.
+    pub volumes: PathBuf,
 }
 
 /// Changes a container's environment to fit one machine, for example to set a port of its own. The function receives

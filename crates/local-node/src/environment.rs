@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use super::exec::quoted;
 use super::host_names::HostNames;
 use super::references::Text;
 
@@ -25,16 +26,18 @@ struct Variable {
 pub struct Environment {
     variables: Vec<Variable>,
     replaced: Option<Replaced>,
+    entrance: Option<String>,
 }
 
-/// The replacement of a container's command, with its reason.
+/// The shell script that runs in place of a container's command, and its reason.
 #[derive(Clone, Debug)]
-pub(super) enum Replaced {
-    /// It succeeds at once.
-    Skipped(String),
-    /// It runs until it is stopped.
-    Idle(String),
+pub(super) struct Replaced {
+    pub(super) script: String,
+    pub(super) why: String,
 }
+
+/// Runs until it is asked to end.
+const IDLE: &str = "trap 'exit 143' TERM; while :; do sleep 3600 & wait; done";
 
 impl Environment {
     /// Returns the process's value of `name`, or `None` if the process does not get the variable.
@@ -96,14 +99,29 @@ impl Environment {
     /// Makes the container succeed without running its command: for init containers that fetch or await something
     /// that exists only in a cluster. `why` is shown to the user.
     pub fn skip_container(&mut self, why: &str) {
-        self.replaced = Some(Replaced::Skipped(why.to_owned()));
+        self.replace_command(":", why);
     }
 
     /// Makes the container run until it is stopped, without running its command: for a server by which others would start
     /// programs in the pod. The exec program of the node starts them here ([`LocalPod::exec`](super::LocalPod::exec)). `why` is
-    /// shown to the user.
+    /// shown to the user, and is the container's output.
     pub fn idle_container(&mut self, why: &str) {
-        self.replaced = Some(Replaced::Idle(why.to_owned()));
+        self.replace_command(&format!("echo {} >&2; {IDLE}", quoted(why)), why);
+    }
+
+    /// Runs a shell script in place of the container's command. `why` is shown to the user.
+    pub fn replace_command(&mut self, script: &str, why: &str) {
+        self.replaced = Some(Replaced {
+            script: script.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+
+    /// Lets the exec program of the node ([`LocalPod::exec`](super::LocalPod::exec)) give the commands of other pods to this
+    /// shell script, as `$1`, which brings them into the pod by a server of the pod. The server runs them with
+    /// [`LocalPod::enter`](super::LocalPod::enter).
+    pub fn enter_by(&mut self, script: &str) {
+        self.entrance = Some(script.to_owned());
     }
 
     /// Returns the process's variables, name and value, in order.
@@ -197,6 +215,11 @@ impl Environment {
     /// Returns the replacement of the container's command, if it has one.
     pub(super) fn replaced(&self) -> Option<&Replaced> {
         self.replaced.as_ref()
+    }
+
+    /// Returns the script that brings commands of other pods into the pod, if it has one.
+    pub(super) fn entrance(&self) -> Option<&str> {
+        self.entrance.as_deref()
     }
 
     fn find(&self, name: &str) -> Option<&Variable> {

@@ -40,7 +40,9 @@ until [ -x "$pods/$pod/enter" ]; do
     fi
     sleep 0.1
 done
-exec "$pods/$pod/enter" "$*"
+by=enter
+[ ! -x "$pods/$pod/entrance" ] || by=entrance
+exec "$pods/$pod/$by" "$*"
 "#;
 
 /// The folders of an agent's pods, which only the agent's user can enter. The guard process removes them.
@@ -74,6 +76,11 @@ impl Folders {
     /// Returns the path of the program that runs commands in the pods of a namespace.
     pub(super) fn exec(&self, namespace: &str) -> PathBuf {
         self.root.join("exec").join(namespace)
+    }
+
+    /// Returns the path of the program that runs commands in a pod.
+    pub(super) fn enter(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.pod(namespace, pod).join("enter")
     }
 
     /// Returns a pod's own directory for temporary files.
@@ -120,9 +127,19 @@ impl Folders {
     /// Lets commands run in the pod, in the environment of the launched container, until the returned value is
     /// dropped.
     pub(super) fn open(&self, pod: &PodRef, launch: &Launch) -> io::Result<Opened> {
-        let folder = self.pod(&pod.namespace, &pod.name);
-        let enter = folder.join("enter");
-        write_script(&folder.join("enter.part"), &enter, &enter_script(launch))?;
+        let (folder, enter) = (
+            self.pod(&pod.namespace, &pod.name),
+            self.enter(&pod.namespace, &pod.name),
+        );
+        let part = folder.join("enter.part");
+        if let Some(entrance) = &launch.entrance {
+            write_script(
+                &part,
+                &folder.join("entrance"),
+                &format!("#!/bin/sh\n{entrance}\n"),
+            )?;
+        }
+        write_script(&part, &enter, &enter_script(launch))?;
         Ok(Opened(enter))
     }
 
@@ -159,7 +176,7 @@ fn enter_script(launch: &Launch) -> String {
 }
 
 /// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -192,11 +209,12 @@ mod tests {
             uid: "u".into(),
         };
         let odd = "a 'b' \"c\" $HOME `d`\n\\e";
-        let launch = Launch {
+        let mut launch = Launch {
             program: String::new(),
             args: Vec::new(),
             env: vec![("ODD".into(), odd.into()), (MARKER.into(), "pod".into())],
             directory: folders.root().to_owned(),
+            entrance: None,
         };
         folders.make(&pod, Ipv4Addr::LOCALHOST).unwrap();
         folders.make(&pod, Ipv4Addr::LOCALHOST).unwrap();
@@ -215,8 +233,15 @@ mod tests {
         let expected = format!("{odd}{}\ncaller\n", folders.root().display());
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
         assert_eq!(output.status.code(), Some(7));
-        drop(opened);
-        assert!(!folders.pod("ns", "job-0").join("enter").exists());
+        launch.entrance = Some("echo \"through $1\"".to_owned());
+        let opened_again = folders.open(&pod, &launch).unwrap();
+        let output = Command::new(folders.exec("ns"))
+            .args(["job-0", "pwd;", "exit"])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "through pwd; exit\n");
+        drop((opened, opened_again));
+        assert!(!folders.enter("ns", "job-0").exists());
         fs::remove_dir_all(folders.root()).unwrap();
     }
 

@@ -8,4 +8,6 @@ pub(super) struct Launch {
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) directory: PathBuf,
+    /// The shell script that brings commands of other pods into the pod, in place of running them directly.
+    pub(super) entrance: Option<String>,
 }

@@ -86,8 +86,7 @@ pub(super) fn prepare(
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
 
     let (program, args, mut differences) = match env.replaced() {
-        Some(Replaced::Skipped(why)) => in_place_of_command(container, ":", why),
-        Some(Replaced::Idle(why)) => in_place_of_command(container, IDLE, why),
+        Some(Replaced { script, why }) => in_place_of_command(container, script, why),
         None => command(container, &env, names, &mounts)?,
     };
 
@@ -97,6 +96,7 @@ pub(super) fn prepare(
     let (directory, replaced) = directory(container, &config.workdir);
     differences.extend(replaced);
 
+    let entrance = env.entrance().map(str::to_owned);
     let mut env: Vec<(String, String)> = env
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -109,6 +109,7 @@ pub(super) fn prepare(
             args,
             env,
             directory,
+            entrance,
         },
         differences,
         mounts,
@@ -180,9 +181,6 @@ fn command(
     let program = words.remove(0);
     Ok((program, words, differences))
 }
-
-/// Runs until it is asked to end.
-const IDLE: &str = "trap 'exit 143' TERM; while :; do sleep 3600 & wait; done";
 
 /// Returns a script that runs in place of a container's command.
 fn in_place_of_command(container: &Container, script: &str, why: &str) -> ProcessCommand {
@@ -312,7 +310,9 @@ fn adjust_env(
     );
     let pod = LocalPod {
         exec: folders.exec(&namespace),
+        enter: folders.enter(&namespace, &name),
         temporary: folders.temporary(&namespace, &name),
+        volumes: folders.volumes(&namespace, &name),
         namespace,
         name,
         container: container.name.clone(),

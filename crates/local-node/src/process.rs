@@ -322,6 +322,7 @@ mod tests {
             args: Vec::new(),
             env: vec![("PATH".to_owned(), "/none:first:second:/bin".to_owned())],
             directory: folder.clone(),
+            entrance: None,
         };
         assert_eq!(program_file(&launch("train")), folder.join("second/train"));
         assert_eq!(program_file(&launch("sh")), Path::new("/bin/sh"));

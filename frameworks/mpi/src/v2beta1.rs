@@ -43,7 +43,7 @@ const QUEUE_ANNOTATION: &str = "scheduling.volcano.sh/queue-name";
 /// The restart policies of mpi-operator.
 const RESTART_POLICIES: [&str; 2] = ["Never", "OnFailure"];
 
-const KEYS_VOLUME: &str = "ssh-auth";
+pub(crate) const KEYS_VOLUME: &str = "ssh-auth";
 /// The variable by which programs in images distinguish launcher and workers.
 pub(crate) const ROLE_VARIABLE: &str = "K_MPI_JOB_ROLE";
 /// The default command of a worker.
