@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use super::exec::quoted;
 use super::host_names::HostNames;
+use super::launch::quoted;
 use super::references::Text;
 
 /// A variable's value in the pod's container, and its value in the local process.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::api::PodRef;
 use super::kill::{CALLERS, MARKER};
-use super::launch::Launch;
+use super::launch::{Launch, quoted};
 
 /// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. The pod may
 /// be named by its host name in the cluster, `POD.SERVICE.NAMESPACE.svc`. Options of ssh before it have no effect. Waits up
@@ -173,11 +173,6 @@ fn enter_script(launch: &Launch) -> String {
         "    {CALLERS}=\"${MARKER} ${CALLERS}\" /bin/sh -c \"$1\"\n"
     ));
     script
-}
-
-/// Quotes a word for a shell.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Writes a program completely or not at all, because other processes may be looking for it. `part` is its name until

@@ -11,3 +11,8 @@ pub(super) struct Launch {
     /// The shell script that brings commands of other pods into the pod, in place of running them directly.
     pub(super) entrance: Option<String>,
 }
+
+/// Quotes a word for a shell.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -34,7 +34,7 @@ const SSH_PORT: u16 = 2222;
 /// The directories of `sshd` beside those of `PATH`, which lacks them for most users.
 const SBIN: &str = "/usr/sbin:/usr/local/sbin:/sbin";
 
-/// The empty directories of which the packages of `sshd` have one, without which it does not run as root.
+/// Empty directories. The package of `sshd` creates one of them, and `sshd` needs it to run as root.
 const SEPARATION: [&str; 4] = [
     "/run/sshd",
     "/var/empty",

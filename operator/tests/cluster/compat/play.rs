@@ -15,7 +15,7 @@ use super::pods::Life;
 use super::requests::{Answer, Requests};
 
 /// Maximum wait for the pod that a step changes, on a busy machine.
-const POD_PATIENCE: Duration = Duration::from_mins(1);
+const POD_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same where the recording has no pod.
 const NO_POD_PATIENCE: Duration = Duration::from_secs(5);
