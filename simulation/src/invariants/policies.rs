@@ -30,10 +30,10 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
         let in_place = |job: &Object| job["status"]["recovery"]["inPlace"].clone();
         let pods = m.view.list("pods", None);
         let mut of_job = pods.iter().filter(|pod| job::controller(&***pod) == Some(uid));
-        let by_kubelets = in_place(before) != in_place(after) || of_job.any(|pod| pod::has_restarted(&**pod));
-        // A stall is no failure of a replica: only `onStall` says what follows.
+        let by_kubelets = in_place(before) != in_place(after);
+        // A stall is not a failure of a replica: `onStall` alone selects its consequence.
         let is_stall = after["status"]["failure"]["reason"] == "Stalled";
-        if ignores_all && !is_stall && !by_kubelets {
+        if ignores_all && !is_stall && !by_kubelets && !of_job.any(|pod| pod::has_restarted(&**pod)) {
             return m.violation("a restart that its failure policy ignores was counted");
         }
         let limit = failure["maxRestarts"].as_i64();
