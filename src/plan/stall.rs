@@ -241,7 +241,7 @@ impl<'a> Output<'a> {
             Some(known) if newest.has_advanced => {
                 let shown = self.records().filter(|record| self.is_of(known, record));
                 let shown = shown.map(|record| record.silent_since).max();
-                // A read is an interval late, and half of one more on a busy operator.
+                // Progress is seen up to an interval late, and half an interval later on a busy operator.
                 let late = self.progress.interval() * 3 / 2;
                 shown.is_none_or(|shown| newest.silent_since > shown + late)
             }

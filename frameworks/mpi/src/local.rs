@@ -53,8 +53,8 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
         return;
     }
     if environment.in_pod(ROLE_VARIABLE) == Some("worker") {
-        match sshd() {
-            Ok(sshd) => serve(pod, environment, &sshd),
+        match ssh_programs() {
+            Ok((ssh, sshd)) => serve(pod, environment, &ssh, &sshd),
             Err(missing) => {
                 environment.idle_container(&format!("{missing}; the node starts processes in the pod"));
             }
@@ -92,15 +92,15 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     }
 }
 
-/// Returns the path of `sshd`, or what is missing to run it.
-fn sshd() -> Result<PathBuf, &'static str> {
+/// Returns the paths of `ssh` and `sshd`, or what is missing to run them.
+fn ssh_programs() -> Result<(PathBuf, PathBuf), &'static str> {
     let paths = format!("{}:{SBIN}", env::var("PATH").unwrap_or_default());
     let find = |program: &str| {
         let mut folders = env::split_paths(&paths);
         folders
             .find_map(|folder| Some(folder.join(program)).filter(|path| path.is_absolute() && path.is_file()))
     };
-    find("ssh").ok_or("there is no ssh; install openssh-client to use it")?;
+    let ssh = find("ssh").ok_or("there is no ssh; install openssh-client to use it")?;
     let sshd = find("sshd").ok_or("there is no sshd; install openssh-server to use it")?;
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let may_be_root = || {
@@ -111,14 +111,15 @@ fn sshd() -> Result<PathBuf, &'static str> {
     if is_root && !may_be_root() {
         return Err("sshd needs a user sshd and the directory /run/sshd to run as root");
     }
-    Ok(sshd)
+    Ok((ssh, sshd))
 }
 
 /// Lets the worker run `sshd` in place of its command, whose options name files of the image. Only the keys of the job are
 /// accepted. The programs get the environment of the pod, with its directories, which a login does not have.
-fn serve(pod: &LocalPod, environment: &mut Environment, sshd: &Path) {
+fn serve(pod: &LocalPod, environment: &mut Environment, ssh: &Path, sshd: &Path) {
     let (own, address) = (pod.temporary.display(), pod.address);
     let (keys, sshd) = (pod.volumes.join(KEYS_VOLUME), sshd.display());
+    let ssh = ssh.display();
     let (keys, enter) = (keys.display(), pod.enter.display());
     // A key that others may read is not used.
     let script = format!(
@@ -132,7 +133,7 @@ fn serve(pod: &LocalPod, environment: &mut Environment, sshd: &Path) {
         "sshd listens at the pod's own address, with the keys of the job",
     );
     environment.enter_by(&format!(
-        r#"exec ssh -F /dev/null -i '{own}/id_rsa' -p {SSH_PORT} -o BatchMode=yes -o StrictHostKeyChecking=no \
+        r#"exec '{ssh}' -F /dev/null -i '{own}/id_rsa' -p {SSH_PORT} -o BatchMode=yes -o StrictHostKeyChecking=no \
 -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectionAttempts=10 {address} "$1""#
     ));
 }
