@@ -51,9 +51,10 @@ async fn jobs_outlive_the_api_servers_death_at_any_time() {
         lists.filter(|call| call.code == Some(200)).count()
     };
     for resource in ["mxjobs", "pods", "services"] {
-        // One list at the start, and at most one for each outage, because the versions are still available.
+        // One list at the start, and for each outage one, or two if the server answered the first from etcd before
+        // it had filled its cache: the watch from that version fails then, because the cache starts later.
         let lists = answered(resource);
-        assert!(lists <= 3, "{lists} lists of {resource}");
+        assert!(lists <= 5, "{lists} lists of {resource}");
     }
 
     // The history is compacted, so that the version of the last service is gone.
