@@ -76,13 +76,27 @@ fn objects_are_rendered_first_and_belong_to_the_job() {
 #[test]
 fn objects_are_made_first_and_follow_the_replicas() {
     let mut story = story(&json!({}));
-    let made = events(&story, "SuccessfulCreate");
-    let reasons: Vec<_> = made
-        .iter()
-        .map(|event| event.split(':').next().unwrap())
-        .collect();
-    let order = ["ConfigMap", "Turn", "Service", "Pod"].map(|kind| format!("SuccessfulCreate{kind}"));
-    assert_eq!(reasons, order);
+    let version = |plural: &str, name: &str| -> u64 {
+        let object = story.object(plural, name).unwrap();
+        object["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let made = [
+        ("configmaps", HOSTS),
+        ("turns", "job"),
+        ("services", "job-worker-x1-0"),
+        ("pods", "job-worker-x1-0"),
+    ];
+    assert!(made.map(|(plural, name)| version(plural, name)).is_sorted());
+    let told: Vec<_> = events(&story, "SuccessfulCreate");
+    let reasons = told.iter().map(|event| event.split(':').next().unwrap());
+    assert!(
+        reasons.eq(["SuccessfulCreateService", "SuccessfulCreatePod"]),
+        "{told:#?}"
+    );
     assert_eq!(running(&story), "");
     story.all_run();
     assert_eq!(running(&story), "job-worker-x1-0\njob-worker-x1-1\n");

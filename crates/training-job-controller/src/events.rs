@@ -355,8 +355,14 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Returns the events for the completed actions: one for all objects of a kind.
+/// Returns the events for the completed actions: one for all objects of a kind. Objects beside pods and services are
+/// created and changed without one, as by the Go operator: such events were 7 of the 24 calls for an MPIJob of v1 with
+/// two workers.
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
+    let is_told = |done: &&ChildAction| {
+        let is_routine = matches!(done.action, Action::Create | Action::Patch);
+        !(is_routine && matches!(done.kind, ChildKind::Object(_)))
+    };
     let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
         let names = format!("{}: {}", noun(done.kind, done.names.len()), list(&done.names));
@@ -375,7 +381,7 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
             message: format!("{participle} {names}"),
         }
     };
-    applied.done.iter().map(event).collect()
+    applied.done.iter().filter(is_told).map(event).collect()
 }
 
 /// Returns the noun for this many children of a kind.

@@ -121,15 +121,9 @@ fn reasons(story: &Story<MXJob>) -> Vec<String> {
 }
 
 #[test]
-fn the_config_map_exists_before_the_pods_and_through_all_restarts() {
+fn the_config_map_exists_through_all_restarts() {
     let mut story = story();
     story.all_run();
-    let created = ["ConfigMap", "Service", "Pod"].map(|kind| format!("SuccessfulCreate{kind}"));
-    let made: Vec<_> = reasons(&story)
-        .into_iter()
-        .filter(|r| r.starts_with("SuccessfulCreate"))
-        .collect();
-    assert_eq!(made, created);
     let map = map_of(&story, "spirals-worker-7");
     assert!(story.object("services", "spirals-hosts").is_some());
 
