@@ -130,7 +130,7 @@ pub(super) fn send_events(
     let new = reconcile
         .state
         .new_events(applied, plan, &reconcile.stored_status, written.as_ref().ok());
-    let done = events::for_applied(applied);
+    let done = events::for_applied(applied, job.framework().objects);
     let now = context.clock.now();
     let meta = job.meta();
     let namespace = meta.namespace.as_deref().unwrap_or_default();

@@ -41,7 +41,7 @@ pub(crate) async fn rollout(plane: &ControlPlane) {
 
 /// Installs the manifests as docs/users/install.md says, with MPIJobs, the operator as their remote shell, and the right to read logs.
 async fn kustomize(plane: &ControlPlane) {
-    let directory = manifests::kustomization(plane, "standalone", &["mpi", "logs"], NAMESPACE);
+    let directory = manifests::kustomization(plane, "standalone", &["mpi", "mpi-ssh", "logs"], NAMESPACE);
     let file = directory.join("kustomization.yaml");
     let mut kustomization: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let flag = json!([{
@@ -67,7 +67,7 @@ async fn helm(plane: &ControlPlane) {
         "manifests/helm/training-operator",
         "--namespace",
         NAMESPACE,
-        "--set=kinds.MPIJob=true,mpi.remoteShell=true,readJobOutput=true",
+        "--set=kinds.MPIJob=true,mpi.remoteShell=true,mpi.ssh=true,readJobOutput=true",
     ]);
     let process = plane.spawn(program);
     let code = process.exit_code().await;

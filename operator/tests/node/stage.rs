@@ -26,8 +26,10 @@ impl Stage {
         Self { plane, namespace }
     }
 
-    pub(crate) fn jobs(&self, kind: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("kubeflow.org", "v1", kind);
+    /// Returns the jobs of the kind and version of this one.
+    fn jobs_like(&self, job: &Value) -> Api<DynamicObject> {
+        let (group, version) = job["apiVersion"].as_str().unwrap().split_once('/').unwrap();
+        let kind = GroupVersionKind::gvk(group, version, job["kind"].as_str().unwrap());
         let resource = ApiResource::from_gvk(&kind);
         Api::namespaced_with(self.plane.client(), &self.namespace, &resource)
     }
@@ -51,10 +53,10 @@ impl Stage {
     }
 
     pub(crate) async fn create(&self, job: &Value) -> Timestamp {
-        let (kind, now) = (job["kind"].as_str().unwrap(), Timestamp::now());
-        let job: DynamicObject = serde_json::from_value(job.clone()).unwrap();
-        self.jobs(kind)
-            .create(&PostParams::default(), &job)
+        let now = Timestamp::now();
+        let object: DynamicObject = serde_json::from_value(job.clone()).unwrap();
+        self.jobs_like(job)
+            .create(&PostParams::default(), &object)
             .await
             .unwrap();
         now
@@ -62,7 +64,7 @@ impl Stage {
 
     /// Waits until the status of a job meets a condition, and returns it.
     pub(crate) async fn until(&self, job: &Value, mut look: impl FnMut(&Value) -> bool) -> Value {
-        let api = self.jobs(job["kind"].as_str().unwrap());
+        let api = self.jobs_like(job);
         let name = job["metadata"]["name"].as_str().unwrap();
         let found = wait(api, name, |job: Option<&DynamicObject>| {
             job.is_some_and(|job| look(&job.data["status"]))

@@ -11,7 +11,10 @@ use crate::times;
 
 /// Runs an example to its success, with pods on both nodes. All its pods remain.
 pub(crate) async fn trains(name: &str) -> Stage {
-    let mut job = example(name);
+    runs_to_its_end(name, example(name)).await
+}
+
+async fn runs_to_its_end(name: &str, mut job: Value) -> Stage {
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None".into();
     let stage = Stage::new(&name.replace('/', "-")).await;
     let from = stage.create(&job).await;
@@ -57,6 +60,23 @@ async fn xgboost_trains() {
 #[tokio::test]
 async fn mpi_trains() {
     trains("mpi/train").await;
+}
+
+/// The `mpirun` of the image starts its ranks by `ssh`, with the keys of the job, in the `sshd` of the workers.
+#[tokio::test]
+async fn mpi_trains_by_ssh() {
+    let mut job = example("mpi/train");
+    job["apiVersion"] = "kubeflow.org/v2beta1".into();
+    let stage = runs_to_its_end("mpi-ssh/train", job).await;
+    let log = stage.log("moons-launcher").await;
+    for rank in 0..2 {
+        assert!(
+            log.contains(&format!("rank={rank} of 2 in moons-worker-{rank}")),
+            "{log}"
+        );
+        let worker = stage.log(&format!("moons-worker-{rank}")).await;
+        assert!(worker.contains("Accepted publickey"), "{worker}");
+    }
 }
 
 /// CoreDNS keeps the old addresses for 30 s. The scheduler's address must not change with its pod.

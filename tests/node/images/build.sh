@@ -85,7 +85,7 @@ for name in "$@"; do
     mxnet) framework mxnet mxnet train mxnet "" ;;
     xgboost) framework xgboost xgboost train xgboost libgomp1 ;;
     tvm) framework tvm mxnet tune tvm "libgomp1 gcc libc6-dev" ;;
-    mpi) framework mpi mpi train "" "openmpi-bin python3-mpi4py python3-numpy" ;;
+    mpi) framework mpi mpi train "" "openmpi-bin python3-mpi4py python3-numpy openssh-server openssh-client" ;;
     pytorch) framework pytorch pytorch train pytorch "" ;;
     jax) framework jax jax train jax "" ;;
     paddle) framework paddle paddle train paddle libgomp1 ;;
