@@ -70,10 +70,7 @@ async fn mpi_trains_by_ssh() {
     let stage = runs_to_its_end("mpi-ssh/train", job).await;
     let log = stage.log("moons-launcher").await;
     for rank in 0..2 {
-        assert!(
-            log.contains(&format!("rank={rank} of 2 in moons-worker-{rank}")),
-            "{log}"
-        );
+        assert!(log.contains(&format!("rank={rank} of 2 ")), "{log}");
         let worker = stage.log(&format!("moons-worker-{rank}")).await;
         assert!(worker.contains("Accepted publickey"), "{worker}");
     }
