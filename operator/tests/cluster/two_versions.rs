@@ -1,26 +1,13 @@
 //! MPIJobs of both versions under one definition, on a real API server.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job_testbed::cluster::{ControlPlane, Options, repository, wait};
 use training_operator_testing::manifests::objects;
 use training_operator_testing::program::run;
 
+use crate::rig::jobs::mpi_job;
 use crate::rig::stage::Stage;
-
-fn api(cluster: &ControlPlane, namespace: &str, version: &str) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("kubeflow.org", version, "MPIJob");
-    Api::namespaced_with(cluster.client(), namespace, &ApiResource::from_gvk(&kind))
-}
-
-fn job(version: &str, name: &str) -> Value {
-    let role = |replicas: u32| json!({"replicas": replicas, "template": {"spec": {"containers": [{"name": "mpi", "image": "none"}]}}});
-    json!({
-        "apiVersion": format!("kubeflow.org/{version}"), "kind": "MPIJob", "metadata": {"name": name},
-        "spec": {"mpiReplicaSpecs": {"Launcher": role(1), "Worker": role(2)}},
-    })
-}
 
 /// Waits until a field of a job's status has this value.
 async fn until(api: &Api<DynamicObject>, name: &str, field: &str, expected: &str) {
@@ -35,13 +22,10 @@ async fn a_job_runs_by_the_version_in_which_it_was_created() {
     let namespace = cluster.namespace("two-versions").await;
     let stage = Stage::within(cluster, &namespace, &cluster.kubeconfig()).await;
     let _operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
-    let (v1, v2beta1) = (
-        api(cluster, &namespace, "v1"),
-        api(cluster, &namespace, "v2beta1"),
-    );
+    let (v1, v2beta1) = (stage.mpi_jobs("v1"), stage.mpi_jobs("v2beta1"));
     for version in ["v1", "v2beta1"] {
         cluster
-            .create(&namespace, &job(version, &format!("of-{version}")))
+            .create(&namespace, &mpi_job(version, &format!("of-{version}")))
             .await;
     }
     // Both are stored as v1, and each version shows both.
@@ -126,11 +110,11 @@ async fn without_the_right_on_secrets_only_jobs_of_v2beta1_wait() {
     let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
     for version in ["v1", "v2beta1"] {
         cluster
-            .create(&namespace, &job(version, &format!("of-{version}")))
+            .create(&namespace, &mpi_job(version, &format!("of-{version}")))
             .await;
     }
     stage.until_pods("of-v1", 3).await;
-    let v1 = api(&cluster, &namespace, "v1");
+    let v1 = stage.mpi_jobs("v1");
     until(&v1, "of-v2beta1", "waitingReason", "FailedCreateSecret").await;
     operator
         .0
@@ -156,18 +140,24 @@ async fn the_definition_replaces_that_of_either_operator() {
         let versions = theirs["spec"]["versions"].as_array_mut().unwrap();
         versions.retain(|of| of["name"] == version);
         versions[0]["storage"] = json!(true);
-        let create = ["create", "-f", "-"];
-        cluster
-            .kubectl_with_input(&create, &theirs.to_string())
-            .await
-            .success();
-        let established = ["wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org"];
-        cluster.kubectl(&established).await.success();
+        let folder = cluster.directory().join("theirs");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("mpijobs.json"), theirs.to_string()).unwrap();
+        cluster.apply_definitions(&folder).await;
         let namespace = cluster.namespace("replaced").await;
-        cluster.create(&namespace, &job(version, "before")).await;
+        cluster.create(&namespace, &mpi_job(version, "before")).await;
         let apply = ["apply", "--server-side", "--force-conflicts", "-k", "crds/mpi"];
         cluster.kubectl(&apply).await.success();
-        let kept = api(&cluster, &namespace, version).get("before").await.unwrap();
-        assert_eq!(kept.data["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], 2);
+        let replicas = "jsonpath={.spec.mpiReplicaSpecs.Worker.replicas}";
+        let get = [
+            "get",
+            "mpijob",
+            "before",
+            "--namespace",
+            &*namespace,
+            "-o",
+            replicas,
+        ];
+        assert_eq!(cluster.kubectl(&get).await.success(), "2");
     }
 }

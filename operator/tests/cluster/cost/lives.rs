@@ -1,13 +1,13 @@
 //! The cost of whole lives of jobs.
 
 use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use training_job::api::ConditionType;
+use training_job_testbed::cluster::ControlPlane;
 
 use super::bill::{Bill, stage};
-use crate::rig::jobs::{cleaned, deciding, job};
+use crate::rig::jobs::{cleaned, deciding, job, mpi_job};
 use crate::rig::stage::Stage;
-use training_job_testbed::cluster::ControlPlane;
 
 /// The time at which a job's pods start to run.
 #[derive(Clone, Copy)]
@@ -133,14 +133,7 @@ async fn an_mpi_job_costs_the_calls_of_its_objects_and_four_events() {
     cluster.install_crds().await;
     let stage = Stage::of(cluster, "objects").await;
     let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
-    let role = |replicas: u32| json!({"replicas": replicas, "template": {"spec": {"containers": [{"name": "mpi", "image": "none"}]}}});
-    let job = json!({
-        "apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "mpi"},
-        "spec": {
-            "runPolicy": {"cleanPodPolicy": "None"},
-            "mpiReplicaSpecs": {"Launcher": role(1), "Worker": role(2)},
-        },
-    });
+    let job = cleaned(mpi_job("v1", "mpi"), "None");
     cluster.create(&stage.namespace, &job).await;
     stage.until_pods("mpi", 2).await;
     join_all(["mpi-worker-0", "mpi-worker-1"].map(|pod| stage.kubelet.runs(pod))).await;

@@ -8,22 +8,13 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job_testbed::cluster::{ControlPlane, Options, Signal, repository, wait, wait_for_all};
 use training_operator_testing::manifests::objects;
 use training_operator_testing::program::run;
 
+use crate::rig::jobs::mpi_job;
 use crate::rig::stage::Stage;
-
-fn mpi_jobs(stage: &Stage<'_>) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("kubeflow.org", "v2beta1", "MPIJob");
-    Api::namespaced_with(
-        stage.cluster.client(),
-        &stage.namespace,
-        &ApiResource::from_gvk(&kind),
-    )
-}
 
 fn api<K: kube::Resource<Scope = kube::core::NamespaceResourceScope>>(stage: &Stage<'_>) -> Api<K>
 where
@@ -34,21 +25,14 @@ where
 
 /// Creates a job of two workers with the objects and the status that mpi-operator gives it.
 async fn begin(stage: &Stage<'_>, name: &str) {
-    let role = |replicas: u32| {
-        let pod = json!({"containers": [{"name": "mpi", "image": "none", "command": ["mpirun"]}]});
-        json!({"replicas": replicas, "template": {"spec": pod}})
-    };
-    let job = json!({
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": stage.namespace},
-        "spec": {"mpiReplicaSpecs": {"Launcher": role(1), "Worker": role(2)}},
-    });
+    let mut job = mpi_job("v2beta1", name);
+    job["metadata"]["namespace"] = json!(stage.namespace);
     let file = stage.cluster.directory().join(format!("{name}.json"));
     fs::write(&file, job.to_string()).unwrap();
     let rendered = run(&["render", file.to_str().unwrap()]);
     assert_eq!(rendered.code, Some(0), "{rendered:?}");
     stage.cluster.create(&stage.namespace, &job).await;
-    let uid = mpi_jobs(stage).get(name).await.unwrap().uid().unwrap();
+    let uid = stage.mpi_jobs("v2beta1").get(name).await.unwrap().uid().unwrap();
     for mut object in objects(&rendered.stdout) {
         let is_launcher = object["metadata"]["name"] == format!("{name}-launcher");
         let labels = match object["kind"] == "Pod" {
@@ -95,7 +79,8 @@ async fn begin(stage: &Stage<'_>, name: &str) {
         "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2}},
         "startTime": "2026-01-01T00:00:00Z",
     }});
-    mpi_jobs(stage)
+    stage
+        .mpi_jobs("v2beta1")
         .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
         .await
         .unwrap();
@@ -122,17 +107,13 @@ fn script(cluster: &ControlPlane, verb: &str) {
     }
 }
 
-fn has(job: Option<&DynamicObject>, field: &str, expected: &Value) -> bool {
-    job.is_some_and(|job| job.data.pointer(field) == Some(expected))
-}
-
 async fn until_condition(stage: &Stage<'_>, name: &str, type_: &str) {
     let holds = |condition: &Value| condition["type"] == type_ && condition["status"] == "True";
     let is = |job: Option<&DynamicObject>| {
         job.and_then(|job| job.data["status"]["conditions"].as_array())
             .is_some_and(|all| all.iter().any(holds))
     };
-    wait(mpi_jobs(stage), name, is).await;
+    wait(stage.mpi_jobs("v2beta1"), name, is).await;
 }
 
 async fn launcher(stage: &Stage<'_>, job: &str) -> String {
@@ -176,8 +157,10 @@ async fn running_jobs_are_taken_over_and_given_back_without_a_restart() {
     script(&cluster, "take");
     let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
     for (name, before) in NAMES.iter().zip(&before) {
-        let is_ours = |job: Option<&DynamicObject>| has(job, "/status/apiVersion", &json!("v2beta1"));
-        wait(mpi_jobs(&stage), name, is_ours).await;
+        let is_ours = |job: Option<&DynamicObject>| {
+            job.is_some_and(|job| job.data["status"]["apiVersion"] == "v2beta1")
+        };
+        wait(stage.mpi_jobs("v2beta1"), name, is_ours).await;
         assert_eq!(&stage.pods_of(name).await, before);
         let secret = api::<Secret>(&stage).get(&format!("{name}-ssh")).await.unwrap();
         assert_eq!(secret.data.unwrap()["ssh-privatekey"].0, b"private");

@@ -27,6 +27,16 @@ pub(crate) fn job(name: &str, replicas: u32) -> Value {
     })
 }
 
+/// Returns an MPIJob of a launcher and two workers.
+pub(crate) fn mpi_job(version: &str, name: &str) -> Value {
+    let pod = json!({"containers": [{"name": "mpi", "image": "none", "command": ["mpirun"]}]});
+    let role = |replicas: u32| json!({"replicas": replicas, "template": {"spec": pod}});
+    json!({
+        "apiVersion": format!("kubeflow.org/{version}"), "kind": "MPIJob", "metadata": {"name": name},
+        "spec": {"mpiReplicaSpecs": {"Launcher": role(1), "Worker": role(2)}},
+    })
+}
+
 /// Returns the pod whose success is the job's.
 pub(crate) fn deciding(name: &str, replicas: u32) -> String {
     match replicas {

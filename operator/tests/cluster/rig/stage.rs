@@ -5,7 +5,8 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 use training_job_controller::Options;
@@ -96,6 +97,13 @@ impl<'a> Stage<'a> {
 
     pub(crate) fn jobs(&self) -> Api<MXJob> {
         Api::namespaced(self.cluster.client(), &self.namespace)
+    }
+
+    /// Returns the MPIJobs as clients of this version see them.
+    pub(crate) fn mpi_jobs(&self, version: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("kubeflow.org", version, "MPIJob");
+        let resource = ApiResource::from_gvk(&kind);
+        Api::namespaced_with(self.cluster.client(), &self.namespace, &resource)
     }
 
     pub(crate) fn pods(&self) -> Api<Pod> {
