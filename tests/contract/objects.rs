@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -185,11 +185,24 @@ fn a_foreign_object_is_not_changed_and_the_job_waits_for_its_name() {
 }
 
 #[test]
-fn objects_for_active_jobs_are_deleted_when_the_job_is_suspended_or_ends() {
+fn objects_for_active_jobs_are_deleted_after_the_last_running_pod() {
+    let finalizers = |names: Value| {
+        async move |client: kube::Client| {
+            let pods = Api::<Pod>::default_namespaced(client);
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": names}}));
+            let params = PatchParams::default();
+            pods.patch("job-worker-x1-0", &params, &patch).await.unwrap();
+        }
+    };
     let mut story = story(&json!({}));
-    story.all_run().patch(&json!({"spec": {"suspend": true}}));
+    story.all_run().by_hand(finalizers(json!(["example.com/keep"])));
+    story.patch(&json!({"spec": {"suspend": true}}));
+    assert!(story.object("turns", "job").is_some(), "{:?}", story.pods());
+    story.by_hand(finalizers(Value::Null));
+    assert_eq!(story.pods(), [""; 0]);
     assert_eq!(story.object("turns", "job"), None);
     assert_eq!(running(&story), "", "what stays says what is true");
+
     story.patch(&json!({"spec": {"suspend": false}}));
     assert!(story.object("turns", "job").is_some(), "its turn comes again");
     story.all_run().exits("job-worker-x1-0", 0);

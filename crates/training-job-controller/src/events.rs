@@ -357,8 +357,8 @@ fn cut(text: &str, bytes: usize) -> &str {
 }
 
 /// Returns the events for the completed actions: one for all pods or services. Objects that the kind declares have none,
-/// and a PodGroup only for its deletion, as under the Go operator. Such events were 11 of the 28 calls for an MPIJob of v1
-/// with two workers.
+/// and others, such as a PodGroup, only for their deletion, as under the Go operator. Such events were 11 of the 28 calls
+/// for an MPIJob of v1 with two workers.
 pub(super) fn for_applied(applied: &Applied, declared: &[ObjectDefinition]) -> Vec<PlannedEvent> {
     let is_told = |done: &&ChildAction| match (done.kind, done.action) {
         (ChildKind::Object(_), Action::Create | Action::Patch) => false,

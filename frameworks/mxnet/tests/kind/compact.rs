@@ -121,10 +121,30 @@ fn reasons(story: &Story<MXJob>) -> Vec<String> {
 }
 
 #[test]
-fn the_config_map_exists_through_all_restarts() {
+fn the_config_map_exists_before_the_pods_and_through_all_restarts() {
     let mut story = story();
-    story.all_run();
     let map = map_of(&story, "spirals-worker-7");
+    let made = [
+        ("configmaps", &*map),
+        ("services", "spirals-hosts"),
+        ("pods", "spirals-worker-7"),
+    ];
+    let versions = made.map(|(plural, name)| -> u64 {
+        let object = story.object(plural, name).unwrap();
+        object["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
+    });
+    assert!(versions.is_sorted(), "{versions:?}");
+    let created = ["Service", "Pod"].map(|kind| format!("SuccessfulCreate{kind}"));
+    let told: Vec<_> = reasons(&story)
+        .into_iter()
+        .filter(|r| r.starts_with("SuccessfulCreate"))
+        .collect();
+    assert_eq!(told, created);
+    story.all_run();
     assert!(story.object("services", "spirals-hosts").is_some());
 
     story.exits("spirals-worker-7", 137).all_run();
