@@ -17,15 +17,13 @@ async fn until(api: &Api<DynamicObject>, name: &str, field: &str, expected: &str
 
 #[tokio::test]
 async fn a_job_runs_by_the_version_in_which_it_was_created() {
-    let cluster = ControlPlane::shared().await;
-    cluster.install_crds().await;
-    let namespace = cluster.namespace("two-versions").await;
-    let stage = Stage::within(cluster, &namespace, &cluster.kubeconfig()).await;
+    let stage = Stage::new("two-versions").await;
+    let (cluster, namespace) = (stage.cluster, &*stage.namespace);
     let _operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
     let (v1, v2beta1) = (stage.mpi_jobs("v1"), stage.mpi_jobs("v2beta1"));
     for version in ["v1", "v2beta1"] {
         cluster
-            .create(&namespace, &mpi_job(version, &format!("of-{version}")))
+            .create(namespace, &mpi_job(version, &format!("of-{version}")))
             .await;
     }
     // Both are stored as v1, and each version shows both.
@@ -62,7 +60,7 @@ async fn a_job_runs_by_the_version_in_which_it_was_created() {
             "--cluster",
             &job,
             "--namespace",
-            &namespace,
+            namespace,
             "--kubeconfig",
             &config,
         ];

@@ -3,7 +3,6 @@
 use futures::future::join_all;
 use serde_json::Value;
 use training_job::api::ConditionType;
-use training_job_testbed::cluster::ControlPlane;
 
 use super::bill::{Bill, stage};
 use crate::rig::jobs::{cleaned, deciding, job, mpi_job};
@@ -129,12 +128,10 @@ async fn to_clean_all_up_costs_as_much_again() {
 /// The Role, its binding, the account and the ConfigMap have no events.
 #[tokio::test]
 async fn an_mpi_job_costs_the_calls_of_its_objects_and_four_events() {
-    let cluster = ControlPlane::shared().await;
-    cluster.install_crds().await;
-    let stage = Stage::of(cluster, "objects").await;
+    let stage = Stage::new("objects").await;
     let operator = stage.operator_with(&["--enable-scheme=MPIJob"]);
     let job = cleaned(mpi_job("v1", "mpi"), "None");
-    cluster.create(&stage.namespace, &job).await;
+    stage.cluster.create(&stage.namespace, &job).await;
     stage.until_pods("mpi", 2).await;
     join_all(["mpi-worker-0", "mpi-worker-1"].map(|pod| stage.kubelet.runs(pod))).await;
     stage.until_pods("mpi", 3).await;
